@@ -1,0 +1,1 @@
+"""One module per capture format: from the text of a capture to rows and gaps. See `parsers.shapes` for the contract."""
