@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
-import pandas as pd
+from analyzer import sniff
+from analyzer.bundle import Limits, Member, members
+from analyzer.sections import Section, command_of_name, cut
+from parsers.shapes import Gap, Parsed, Row
 
-from parsers.shapes import Gap
+if TYPE_CHECKING:
+    import pandas as pd
+
+OWN_IDS = ("incident", "event", "dump")
+"""Columns whose values are unique within one capture only; a case with several captures tells them apart."""
+
+BINARY_SHARE = 0.1
+"""A member is binary when more than this share of its first bytes are control characters other than white space:
+kernel logs with runs of NULs after a crash stay far below, compressed or compiled data is near 0.3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +38,7 @@ class InventoryEntry:
     rows: int
     bytes: int
     note: str = ""
-    """Why it was not read, where it was not: `not recognised`, `empty`, `binary`, …"""
+    """Why it was not read, where it was not: `not recognised`, `empty`, `binary`."""
 
 
 @dataclass(slots=True)
@@ -37,4 +52,140 @@ class Case:
     gaps: list[Gap] = field(default_factory=list)
     inventory: list[InventoryEntry] = field(default_factory=list)
     facts: dict[str, list[str]] = field(default_factory=dict)
-    """`hosts`, `kernels`, `hardware`, `cpus`, `first_at`, `last_at`: each a list of distinct values."""
+    """`hosts`, `kernels`, `hardware`, `cpus`: each a list of distinct values in the order met."""
+
+
+def read(
+    bundle: Path | None,
+    *,
+    limits: Limits | None = None,
+    stdin: BinaryIO | None = None,
+    progress: Callable[[str], None] = lambda member: None,
+) -> Case:
+    """Return the case of a bundle: a directory, a file, an archive, or (None) what `stdin` gives.
+
+    `progress` is called with each member's address. What cannot be read becomes a gap; raises AnalyzerError only when
+    the bundle itself is not there or cannot be opened.
+    """
+    gaps: list[Gap] = []
+    found = members(bundle, gaps, limits or Limits(), stdin)
+    case = _gather(found, gaps, progress)
+    case.bundle = str(bundle) if bundle else "-"
+    return case
+
+
+def read_texts(files: Mapping[str, str]) -> Case:
+    """Return the case of a bundle given as member name to text, as the cases beside rules give it."""
+    texts = ((name, text.encode("utf-8", "surrogateescape")) for name, text in files.items())
+    return _gather((Member(name, len(raw), iter([raw]), None) for name, raw in texts), [], lambda member: None)
+
+
+def _gather(found: Iterable[Member], gaps: list[Gap], progress: Callable[[str], None]) -> Case:
+    """Read every member and build the case."""
+    from analyzer import tables  # pandas takes 0.4 s to import: only when a bundle is read
+    from analyzer.clocks import settle_years
+
+    rows: dict[str, list[Row]] = {}
+    inventory: list[InventoryEntry] = []
+    captures = 0
+    for member in found:
+        progress(member.address)
+        for entry, new, lost in _read_member(member):
+            inventory.append(entry)
+            gaps += lost
+            captures += 1
+            for table, table_rows in new.items():
+                rows.setdefault(table, []).extend(_told_apart(table_rows, captures))
+    gaps += settle_years(rows)
+    case = Case("", {name: tables.frame(name, new) for name, new in rows.items()}, gaps, inventory)
+    case.facts = facts(case)
+    return case
+
+
+Reading = tuple[InventoryEntry, dict[str, list[Row]], list[Gap]]
+"""What one section gave: its line in the inventory, its rows by table, its gaps."""
+
+
+def _read_member(member: Member) -> Iterator[Reading]:
+    """Yield what each section of a member gave; prose between captures is passed over without a word."""
+    chunks, note = _looked_at(member.chunks)
+    told = False
+    if not note:
+        for section in cut(member.address, chunks):
+            if section.parser is not None or section.from_prompt:
+                told = True
+                yield _read_section(section)
+    if not told:
+        command = "" if note else command_of_name(member.address)
+        yield (
+            InventoryEntry(member.address, "", command, "", 0, member.size or 0, note or "not recognised"),
+            {},
+            [],
+        )
+
+
+def _read_section(section: Section) -> Reading:
+    """Parse one section; what a parser leaves unread is passed over when the next section is asked for."""
+    capture, parser = section.capture, section.parser
+    parsed = parser.parse(capture) if parser is not None else Parsed({})
+    size, newlines = section.drain()
+    for rows in parsed.rows.values():
+        for row in rows:
+            row.setdefault("member", capture.member)
+            if capture.host and not row.get("host"):
+                row["host"] = capture.host
+    entry = InventoryEntry(
+        capture.member,
+        "" if section.whole else f"lines {capture.first_line}-{capture.first_line + max(newlines - 1, 0)}",
+        capture.command,
+        sniff.name_of(parser) if parser else "",
+        sum(len(rows) for rows in parsed.rows.values()),
+        size,
+        "" if parser else "not recognised",
+    )
+    return entry, parsed.rows, parsed.gaps
+
+
+def _looked_at(chunks: Iterator[bytes]) -> tuple[Iterator[bytes], str]:
+    """Return the chunks, none lost, and `empty` or `binary` when the first bytes say so."""
+    first = next((chunk for chunk in chunks if chunk), b"")
+    if not first:
+        return iter(()), "empty"
+    head = first[:8192]
+    controls = len(head) - len(head.translate(None, bytes(set(range(32)) - set(b"\t\n\r\f\x1b\0"))))
+    binary = controls > BINARY_SHARE * len(head) or head.count(0) > 0.5 * len(head)
+    return chain([first], chunks), "binary" if binary else ""
+
+
+def _told_apart(rows: list[Row], capture: int) -> list[Row]:
+    """Return the rows with the ids that are unique within their capture made unique within the case."""
+    for row in rows:
+        for column in OWN_IDS:
+            if row.get(column) is not None:
+                row[column] = f"{capture}:{row[column]}"
+    return rows
+
+
+def facts(case: Case) -> dict[str, list[str]]:
+    """Return what the tables say of the host: `hosts`, `kernels`, `hardware`, `cpus`, each distinct, in order met."""
+
+    def distinct(*sources: tuple[str, str]) -> list[str]:
+        values: dict[str, None] = {}
+        for table, column in sources:
+            if table in case.tables and column in case.tables[table]:
+                values |= dict.fromkeys(str(v) for v in case.tables[table][column].dropna() if str(v))
+        return list(values)
+
+    def named(name: str) -> list[str]:
+        if "host_fact" not in case.tables:
+            return []
+        table = case.tables["host_fact"]
+        return [str(value) for value in table.loc[table["name"] == name, "value"].dropna()]
+
+    kernels = distinct(("boot", "kernel"), ("alloc_stall", "kernel"), ("alloc_failure", "kernel"))
+    return {
+        "hosts": list(dict.fromkeys(distinct(("kernel_event", "host"), ("boot", "host")) + named("hostname"))),
+        "kernels": list(dict.fromkeys(kernels + named("kernel"))),
+        "hardware": distinct(("boot", "hardware")),
+        "cpus": list(dict.fromkeys(distinct(("boot", "cpu_model")) + named("cpu_model"))),
+    }

@@ -82,6 +82,8 @@ class Capture:
     """The command that printed it, as far as known, else empty."""
     chunks: Iterable[bytes]
     """The bytes, in pieces that may end anywhere."""
+    host: str = ""
+    """The host the prompt names (`root@db42:~# …`), else empty."""
     cut_lines: list[int] = field(default_factory=list)
     """Filled while reading: numbers of the lines longer than MAX_LINE, which were handed on clipped."""
 
