@@ -1,0 +1,365 @@
+"""What a rule asks of whole selections: `exists(long) and max(long.duration_ms) >= 60s`.
+
+Three answers: yes, no, and unknown (None), which is what every question about a table gives that is not in the case.
+The least, the greatest or a ratio of no rows is nothing, and no comparison with nothing holds.
+"""
+
+from __future__ import annotations
+
+import enum
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from analyzer import checks, selection, within
+from analyzer.checks import Type
+from analyzer.expression import Amount, Binary, Call, ExpressionError, Listing, Literal, Name, Node, Selection, Unary
+from analyzer.quantity import UNITS, number
+from analyzer.selection import Shape
+from analyzer.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FUNCTIONS = {
+    "exists": ("selection",),
+    "count": ("selection",),
+    "sum": ("number column",),
+    "min": ("column",),
+    "max": ("column",),
+    "median": ("number column",),
+    "distinct": ("column",),
+    "share": ("selection or number column", "selection or number column"),
+    "ratio": ("number", "number"),
+    "within": ("time column", "time column", "span"),
+}
+"""Every function and what it is asked of."""
+
+WHOLE = ("rows", "incidents")
+"""What may follow a selection's name besides a column: how many rows, how many distinct incidents."""
+
+
+class Absent(enum.Enum):
+    """Why there is no value."""
+
+    NOTHING = "none"
+    """The tables are present, and no row has one."""
+    UNKNOWN = "unknown"
+    """A table is not present."""
+
+
+Value = int | float | str | list[Any] | Absent
+
+
+@dataclass(slots=True)
+class View:
+    """A case as one rule sees it: its tables and the rule's selections, worked out when first asked for."""
+
+    tables: Mapping[str, pd.DataFrame]
+    selections: Mapping[str, Selection]
+    shapes: Mapping[str, Shape]
+    """Of the selections and of every declared table."""
+    compared_clocks: bool = False
+    """Whether a `within` compared clocks since this was last set to False."""
+    without_clocks: bool = False
+    """Whether a `within` found no clock in common since this was last set to False."""
+    untimed_holds: bool = False
+    """Whether a `within` without a clock in common holds (an edge) or is unknown (a finding)."""
+    _frames: dict[str, pd.DataFrame | None] = field(default_factory=dict)
+
+    def frame(self, name: str) -> pd.DataFrame | None:
+        """Return the rows of a selection or table; None when a table it needs is absent."""
+        if name not in self.selections:
+            return self.tables.get(name)
+        if name not in self._frames:
+            self._frames[name] = self._selected(self.selections[name])
+        return self._frames[name]
+
+    def _selected(self, chosen: Selection) -> pd.DataFrame | None:
+        frames: dict[str, pd.DataFrame] = {}
+        for name in [chosen.source.name, *(source.name for source, _ in chosen.joins)]:
+            frame = self.frame(name)
+            if frame is None:
+                return None
+            frames[name] = frame
+        return selection.rows(chosen, frames)
+
+
+def checked(node: Node, shapes: Mapping[str, Shape]) -> Node:
+    """Return a checked condition over selections; raises ExpressionError."""
+    return checks.truth(node, lambda part: _leaf(part, shapes))
+
+
+def checked_value(node: Node, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
+    """Return a checked expression of any type, and its type; a bare column (as in a sentence) is allowed."""
+    if is_column(node):
+        return _column(node, shapes)
+    return checks.typed(node, lambda part: _leaf(part, shapes))
+
+
+def is_column(node: Node) -> TypeGuard[Name]:
+    """Return whether an expression is a bare column, many values and not one."""
+    return isinstance(node, Name) and len(node.parts) > 1 and node.parts[1:] not in [(word,) for word in WHOLE]
+
+
+def used(node: Node) -> Iterator[str]:
+    """Yield the selections and tables that a checked expression asks about, in their order."""
+    match node:
+        case Name(parts=parts):
+            yield parts[0]
+        case Unary(operand=operand):
+            yield from used(operand)
+        case Binary(left=left, right=right):
+            yield from used(left)
+            yield from used(right)
+        case Call(args=args):
+            for arg in args:
+                yield from used(arg)
+
+
+def _leaf(node: Node, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
+    if isinstance(node, Call):
+        return _call(node, shapes)
+    if not isinstance(node, Name):
+        raise ExpressionError("a list cannot stand here", node.place)
+    if len(node.parts) == 2 and node.parts[1] in WHOLE:
+        _shape(node, shapes)
+        return node, Type("number")
+    if len(node.parts) == 1:
+        _shape(node, shapes)
+        cure = f"Ask exists({node.text}), count({node.text}) or max({node.text}.…)."
+        raise ExpressionError(f"{node.text} is a selection of rows", node.place, cure)
+    _column(node, shapes)
+    cure = f"Ask for max({node.text}), or select rows with a `let … where`."
+    raise ExpressionError(f"{node.text} is a column of many rows", node.place, cure)
+
+
+def _shape(name: Name, shapes: Mapping[str, Shape]) -> Shape:
+    if name.parts[0] not in shapes:
+        why = f"no table or selection is called {name.parts[0]}"
+        raise ExpressionError(why, name.place, did_you_mean(name.parts[0], shapes))
+    return shapes[name.parts[0]]
+
+
+def _column(name: Name, shapes: Mapping[str, Shape]) -> tuple[Name, Type]:
+    """Return (selection, column) and the column's type."""
+    shape, key = _shape(name, shapes), ".".join(name.parts[1:])
+    if key not in shape.columns:
+        place = name.place + len(name.parts[0]) + 1
+        raise ExpressionError(
+            f"{name.parts[0]} has no column {key}", place, did_you_mean(key, [*shape.columns, *WHOLE])
+        )
+    return Name(name.place, (name.parts[0], key)), shape.columns[key]
+
+
+def _call(call: Call, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
+    if call.function not in FUNCTIONS:
+        raise ExpressionError(
+            f"no function is called {call.function}", call.place, did_you_mean(call.function, FUNCTIONS)
+        )
+    wanted = FUNCTIONS[call.function]
+    if len(call.args) != len(wanted):
+        raise ExpressionError(f"{call.function} takes {len(wanted)}: ({', '.join(wanted)})", call.place)
+    if call.function == "ratio":
+        return checks.typed(Binary(call.place, "/", *call.args), lambda part: _leaf(part, shapes))
+    given = [_argument(arg, want, shapes) for arg, want in zip(call.args, wanted, strict=True)]
+    node = Call(call.place, call.function, tuple(arg for arg, _ in given))
+    kinds = [kind for _, kind in given]
+    if call.function in ("exists", "within"):
+        return node, Type("truth")
+    if call.function == "share" and kinds[0] != kinds[1]:
+        raise ExpressionError("a share needs two selections, or two columns in one unit", call.place)
+    if call.function in ("sum", "min", "max", "median"):
+        return node, kinds[0]
+    return node, Type("number")
+
+
+def _argument(node: Node, wanted: str, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
+    """Check one argument against what FUNCTIONS says of it."""
+    if wanted == "span":
+        if not isinstance(node, Amount) or UNITS[node.quantity.unit][0] != "time":
+            raise ExpressionError("a span of time should stand here", node.place, "Write `15min`, `30s`, `2h` ….")
+        return Literal(node.place, int(node.quantity.amount * UNITS[node.quantity.unit][1])), Type("number", "ns")
+    if not isinstance(node, Name):
+        raise ExpressionError(f"a {wanted} should stand here", node.place)
+    if len(node.parts) == 1:
+        _shape(node, shapes)
+        if not wanted.startswith("selection"):
+            raise ExpressionError(
+                f"a column should stand here, not all of {node.text}", node.place, f"Write {node.text}.COLUMN."
+            )
+        return node, Type("selection")
+    if wanted == "selection":
+        raise ExpressionError("a selection should stand here, not a column", node.place, f"Write {node.parts[0]}.")
+    column, kind = _column(node, shapes)
+    if "number" in wanted and kind.kind != "number":
+        raise ExpressionError(f"a column of numbers should stand here; {node.text} is a {kind.kind}", node.place)
+    if wanted == "time column" and not (kind.kind == "time" and node.parts[-1] == "at"):
+        raise ExpressionError("within compares the columns `at`", node.place, f"Write {node.parts[0]}.at.")
+    return column, kind
+
+
+def truth(node: Node, view: View) -> bool | None:
+    """Return whether a checked condition holds in a case; None when that is unknown. Raises TooManyPairs."""
+    match node:
+        case Unary(sign="not"):
+            inner = truth(node.operand, view)
+            return None if inner is None else not inner
+        case Binary(sign="and" | "or" as sign):
+            # Kleene: a side that settles it does so whatever the other is.
+            settling = sign == "or"
+            left = truth(node.left, view)
+            if left is settling:
+                return settling
+            right = truth(node.right, view)
+            if right is settling:
+                return settling
+            return None if left is None or right is None else not settling
+        case Binary(sign="in" | "not in" as sign, right=Listing(items=items)):
+            found = value(node.left, view)
+            if isinstance(found, Absent):
+                return None if found is Absent.UNKNOWN else False
+            return (found in [item.value for item in items if isinstance(item, Literal)]) is (sign == "in")
+        case Binary():
+            return _compared(node.sign, value(node.left, view), value(node.right, view))
+        case Call(function="exists", args=args):
+            frame = _frame(args[0], view)
+            return None if frame is None else len(frame) > 0
+        case Call(function="within"):
+            return _within(node, view)
+    raise TypeError(type(node))
+
+
+def _compared(sign: str, left: Value, right: Value) -> bool | None:
+    if Absent.UNKNOWN in (left, right):
+        return None
+    if isinstance(left, Absent) or isinstance(right, Absent):
+        return False
+    one: Any = left
+    other: Any = right
+    match sign:
+        case "==":
+            return bool(one == other)
+        case "!=":
+            return bool(one != other)
+        case "<":
+            return bool(one < other)
+        case "<=":
+            return bool(one <= other)
+        case ">":
+            return bool(one > other)
+        case _:
+            return bool(one >= other)
+
+
+def _frame(node: Node, view: View) -> pd.DataFrame | None:
+    assert isinstance(node, Name)
+    return view.frame(node.parts[0])
+
+
+def _within(call: Call, view: View) -> bool | None:
+    one, other, span = call.args
+    assert isinstance(one, Name)
+    assert isinstance(other, Name)
+    assert isinstance(span, Literal)
+    left, right = _frame(one, view), _frame(other, view)
+    if left is None or right is None:
+        return None
+    if left.empty or right.empty:
+        return False
+    prefixes = [name.parts[1].removesuffix("at") for name in (one, other)]
+    near = within.near(within.clocks(left, prefixes[0]), within.clocks(right, prefixes[1]), int(span.value))
+    if near is None:
+        view.without_clocks = True
+        return True if view.untimed_holds else None
+    view.compared_clocks = True
+    return near
+
+
+def value(node: Node, view: View) -> Value:
+    """Return the value of a checked expression in a case; a bare column gives its distinct values in order."""
+    match node:
+        case Literal(value=known):
+            return known
+        case Amount(quantity=quantity):
+            return number(quantity.amount)
+        case Unary(operand=operand):
+            inner: Any = value(operand, view)
+            return inner if isinstance(inner, Absent) else number_of(-inner)
+        case Binary(sign=sign):
+            return _calculated(sign, value(node.left, view), value(node.right, view))
+        case Call(function="share", args=args):
+            amounts = [_amount(arg, view) for arg in args]
+            return _calculated("/", *amounts)
+        case Call(function=function, args=args):
+            frame = _frame(args[0], view)
+            return Absent.UNKNOWN if frame is None else _aggregate(function, args[0], frame)
+        case Name(parts=(_, ("rows" | "incidents") as asked)):
+            frame = _frame(node, view)
+            return Absent.UNKNOWN if frame is None else _incidents(frame) if asked == "incidents" else len(frame)
+        case Name(parts=(_, column)):
+            frame = _frame(node, view)
+            return Absent.UNKNOWN if frame is None else _distinct(frame[column])
+    raise TypeError(type(node))
+
+
+def _calculated(sign: str, left: Any, right: Any) -> Value:
+    if isinstance(left, Absent) or isinstance(right, Absent):
+        return Absent.UNKNOWN if Absent.UNKNOWN in (left, right) else Absent.NOTHING
+    match sign:
+        case "+":
+            return number_of(left + right)
+        case "-":
+            return number_of(left - right)
+        case "*":
+            return number_of(left * right)
+        case _:
+            return Absent.NOTHING if right == 0 else number_of(left / right)
+
+
+def number_of(found: Any) -> int | float:
+    """Return a Python number for a numpy one."""
+    plain: int | float = found.item() if hasattr(found, "item") else found
+    return plain
+
+
+def _amount(node: Node, view: View) -> Value:
+    frame = _frame(node, view)
+    if frame is None:
+        return Absent.UNKNOWN
+    assert isinstance(node, Name)
+    return len(frame) if len(node.parts) == 1 else _aggregate("sum", node, frame)
+
+
+def _aggregate(function: str, node: Node, frame: pd.DataFrame) -> Value:
+    assert isinstance(node, Name)
+    if function == "count":
+        return len(frame)
+    cells = selection.of_series(frame[node.parts[1]])
+    there: list[Any] = cells.values[~cells.missing].tolist()
+    if function == "distinct":
+        return len(set(there))
+    if function == "sum":
+        total: int | float = sum(there)  # Python's integers do not overflow
+        return total
+    if not there:
+        return Absent.NOTHING
+    if function == "median":
+        return number_of(statistics.median(there))
+    return number_of(min(there) if function == "min" else max(there))
+
+
+def _incidents(frame: pd.DataFrame) -> int:
+    """Return the number of distinct incidents; a row without one counts for itself."""
+    if "incident" not in frame:
+        return len(frame)
+    return int(frame["incident"].nunique() + frame["incident"].isna().sum())
+
+
+def _distinct(series: pd.Series[Any]) -> list[Any]:
+    """Return the distinct values of a column in the order of their first row; those of lists one by one."""
+    cells = selection.of_series(series)
+    there = cells.values[~cells.missing].tolist()
+    flat = [item for value in there for item in (value if isinstance(value, tuple) else (value,))]
+    return list(dict.fromkeys(flat))

@@ -1,0 +1,67 @@
+"""Every declared table: those of the parsers, and those derived from them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import parsers
+from analyzer import derive
+from parsers.shapes import COMMON, Row, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@cache
+def declared() -> dict[str, Table]:
+    """Return every table by name, its columns complete: the common ones first, then its own.
+
+    Tables are found by walking the modules of `parsers`; two different declarations of one table are a defect.
+    """
+    found: dict[str, Table] = {}
+    names = [module.name for module in pkgutil.walk_packages(parsers.__path__, "parsers.")]
+    homes = [importlib.import_module(name) for name in sorted(names)]
+    for home in [*homes, derive]:
+        for name, table in getattr(home, "TABLES", {}).items():
+            whole = Table(table.row, {**COMMON, **table.columns})
+            if found.setdefault(name, whole) != whole:
+                raise TypeError(f"{home.__name__} declares the table {name} again, and differently")
+    return dict(sorted(found.items()))
+
+
+def frame(name: str, rows: Iterable[Row]) -> pd.DataFrame:
+    """Return rows as the table `name`: declared columns only, in order, with their dtypes also when empty.
+
+    A column that a row leaves out is missing there; one that the table does not declare is a KeyError.
+    """
+    return framed(declared()[name], rows)
+
+
+def framed(table: Table, rows: Iterable[Row]) -> pd.DataFrame:
+    """Return rows as a frame of a complete table declaration."""
+    import pandas as pd  # 0.3 s: only when there are rows to hold
+
+    rows = list(rows)
+    for row in rows:
+        if unknown := row.keys() - table.columns.keys():
+            raise KeyError(f"no such column: {', '.join(sorted(unknown))}")
+    return pd.DataFrame(
+        {name: _series([row.get(name) for row in rows], column.dtype) for name, column in table.columns.items()}
+    )
+
+
+def _series(values: list[Any], dtype: str) -> pd.Series[Any]:
+    """Return values with their dtype; instants come as nanoseconds since the epoch or as anything pandas reads."""
+    import pandas as pd
+
+    series: Any = pd.Series([None] * len(values), dtype=object)
+    for place, value in enumerate(values):
+        series.iat[place] = tuple(value) if isinstance(value, list) else value
+    if dtype.startswith("datetime64"):
+        series = pd.to_datetime(series, utc=True)
+    found: pd.Series[Any] = series.astype(dtype)
+    return found
