@@ -32,8 +32,9 @@ JOINED_HEAD = re.compile(_JOINED + rb"$")
 UNTIMED = re.compile(_PLAIN + rb"(?:(?P<period>\d++)[ \t]++)?(?P<event>[a-z][^\s:]*(?::[^\s:]+)*):[ \t\r]*$")
 # Every line of a chunk is tried with this at once: see `reading._read_plain_lines`.
 FAST = re.compile(
-    rb"^( [^\n]{15}[ \t]++(?:-?\d++/)?-?\d++ ++(?:\[\d{3,9}\] ++)?(?:[KUHGgMESp]{1,6} ++)?)"
-    rb"(\d{1,12}\.\d{6}(?:\d{3})?): ++(?:(\d++) ++)?(?!PERF_RECORD_)([^\s:]\S*?): ++(?:timer=\S+ function=(\S*))?",
+    rb"^( [^\n]{15} ++(?:-?\d++/)?-?\d++ ++(?:\[\d++\] ++)?(?:[KUHGgMESp]++ ++)?)"
+    rb"(\d++\.\d{6}(?:\d{3})?): ++(?:(\d++) ++)?(?!PERF_RECORD_)([^\s:]++(?::[^\s:]++)*+): ++"
+    rb"(?:timer=\S++ function=(\S*+))?[^\n]*+\n",  # eating the rest is faster than searching it for a line start
     re.MULTILINE,
 )
 TRACE_ONLY = re.compile(rb"timer=0x\S+ function=(?P<function>\S+) expires=\d+ \[timeout=")

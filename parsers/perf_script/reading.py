@@ -62,9 +62,9 @@ class Sum:
         self.first_s, self.last_s = min(starts, default=None), max(ends, default=None)
 
 
-_Key = tuple[bytes, bytes, bytes]
+Key = tuple[bytes, bytes, bytes]
 """Head (everything before the time), event, timer function."""
-_Chain = tuple[bytes, bytes, tuple[str, ...]]
+Chain = tuple[bytes, bytes, tuple[str, ...]]
 """Head, event, frames."""
 
 
@@ -74,8 +74,8 @@ class Reading:
 
     capture: Capture
     number: int
-    sums: dict[_Key, Sum] = field(default_factory=dict)
-    chains: dict[_Chain, Sum] = field(default_factory=dict)
+    sums: dict[Key, Sum] = field(default_factory=dict)
+    chains: dict[Chain, Sum] = field(default_factory=dict)
     records: list[Row] = field(default_factory=list)
     losses: list[Row] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Reading:
     beyond: int = 0
     """Events whose group was not kept."""
 
-    def sum_of(self, key: _Key, number: int, shown: bytes) -> Sum | None:
+    def sum_of(self, key: Key, number: int, shown: bytes) -> Sum | None:
         """Return the sum an event belongs to, None once there are too many."""
         made = self.sums.get(key)
         if made is None and len(self.sums) < MAX_GROUPS:
@@ -112,7 +112,9 @@ def read(capture: Capture) -> Reading:
             for raw in block.split(b"\n")[:-1]:
                 _read_line(reading, raw)
                 reading.number += 1
-    _flush(reading)
+    if reading.frames:  # perf ends every chain with a blank line
+        what = "the capture ends inside this call chain: the sample is counted, its stack is not"
+        reading.gaps.append(Gap(capture.member, reading.start, what))
     return reading
 
 
@@ -137,32 +139,39 @@ def _blocks(reading: Reading) -> Iterator[bytes]:
 def _read_plain_lines(reading: Reading, block: bytes) -> bool:
     """Read a block in which every line is an event without chain, which is what a tracepoint dump is made of.
 
-    Counting, and finding the first and last time of each key, is left to Counter and dict, whose loops are in C: a
-    loop over the lines in Python takes more than twice as long. False if some line is anything else.
+    Counting, and finding the first and last line of each key, is left to zip, Counter and dict, whose loops are in
+    C: a loop over the lines in Python takes more than twice as long. False if some line is anything else.
     """
     found = FAST.findall(block)
     if len(found) != block.count(b"\n"):
         return False
     _flush(reading)
-    reading.fragment = None
-    keys: list[_Key] = [(head, event, function) for head, _, _, event, function in found]
-    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-    last = dict(zip(keys, range(len(keys)), strict=True))
-    periods: Counter[_Key] = Counter()
-    for key, (_, _, period, _, _) in zip(keys, found, strict=True) if any(each[2] for each in found) else ():
-        periods[key] += int(period or 0)
-    lines: list[bytes] = []
-    for key, events in Counter(keys).items():
-        if key not in reading.sums:
-            lines = lines or block.split(b"\n")
-        shown = lines[first[key]] if lines else b""
-        if made := reading.sum_of(key, reading.number + first[key], shown):
-            made.add(events, found[first[key]][1], found[last[key]][1], periods.get(key))
+    reading.fragment, reading.timed = None, True
+    heads, times, periods, events, functions = zip(*found, strict=True)
+    keys: list[Key] = list(zip(heads, events, functions, strict=True))
+    last = dict(zip(keys, times, strict=True))
+    weights: Counter[Key] = Counter()
+    if any(periods):
+        for key, period in zip(keys, periods, strict=True):
+            weights[key] += int(period or 0)
+    if not last.keys() <= reading.sums.keys():
+        _meet(reading, block, keys, times)
+    for key, many in Counter(keys).items():
+        if made := reading.sums.get(key):
+            made.add(many, last[key], last[key], weights.get(key))
         else:
-            reading.beyond += events
+            reading.beyond += many
     reading.number += len(keys)
-    reading.timed = True
     return True
+
+
+def _meet(reading: Reading, block: bytes, keys: list[Key], times: tuple[bytes, ...]) -> None:
+    """Make a sum for each key that is new, with its first line; perf script prints in order of time."""
+    lines = block.split(b"\n")
+    first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    for key, index in sorted(first.items(), key=lambda item: item[1]):
+        if key not in reading.sums and (made := reading.sum_of(key, reading.number + index, lines[index])):
+            made.add(0, times[index], times[index], None)
 
 
 def _read_line(reading: Reading, raw: bytes) -> None:
@@ -170,7 +179,8 @@ def _read_line(reading: Reading, raw: bytes) -> None:
     if len(raw) > MAX_LINE:
         reading.capture.cut_lines.append(reading.number)
         raw = raw[:MAX_LINE]
-    if reading.event and raw[:1] in (b" ", b"\t") and _read_frame(reading, raw):
+    # A frame begins with a tab. Where tabs became blanks, a line is a frame only if it is no event of `a b` or `12 3`.
+    if raw[:1] == b"\t" and reading.event and _read_frame(reading, raw):
         return
     fragment, reading.fragment = reading.fragment, None
     found, lines = None, [raw]
@@ -183,7 +193,7 @@ def _read_line(reading: Reading, raw: bytes) -> None:
         _add(reading, found, lines)
     elif not raw.strip():
         _flush(reading)
-    else:
+    elif not (raw[:1] == b" " and reading.event and _read_frame(reading, raw)):
         _read_other(reading, raw)
 
 
