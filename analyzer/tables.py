@@ -56,11 +56,13 @@ def framed(table: Table, rows: Iterable[Row]) -> pd.DataFrame:
 
 def _series(values: list[Any], dtype: str) -> pd.Series[Any]:
     """Return values with their dtype; instants come as nanoseconds since the epoch or as anything pandas reads."""
+    import numpy as np
     import pandas as pd
 
-    series: Any = pd.Series([None] * len(values), dtype=object)
+    cells = np.empty(len(values), dtype=object)
     for place, value in enumerate(values):
-        series.iat[place] = tuple(value) if isinstance(value, list) else value
+        cells[place] = tuple(value) if isinstance(value, list) else value
+    series: Any = pd.Series(cells, dtype=object)
     if dtype.startswith("datetime64"):
         series = pd.to_datetime(series, utc=True)
     found: pd.Series[Any] = series.astype(dtype)
