@@ -1,0 +1,27 @@
+"""The figures of a report: each a picture with its conclusion and its data, drawn from the tables of a case."""
+
+from __future__ import annotations
+
+from analyzer.figures import counts, histogram, hosts, memory, stacks, timeline
+from analyzer.figures.shapes import Figure
+from analyzer.findings import Verdict
+
+
+def timelines(verdict: Verdict) -> list[Figure]:
+    """Return the timelines."""
+    return timeline.figures(verdict.case)
+
+
+def measured(verdict: Verdict) -> list[Figure]:
+    """Return every other figure, in the order of the report."""
+    case = verdict.case
+    return [
+        *hosts.offloads(case),
+        *stacks.figures(case, [finding.text for finding in verdict.findings]),
+        *histogram.figures(case),
+        *counts.functions(case),
+        *counts.timers(case),
+        *memory.zones(case),
+        *memory.orders(case),
+        *hosts.clocksources(case),
+    ]

@@ -1,0 +1,200 @@
+"""The timeline: one swim lane for each kind of event, instants as diamonds, lengths as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pandas as pd
+
+from analyzer.case import Case
+from analyzer.figures.shapes import Figure, Record, duration, number, place, plural, records, words
+from analyzer.findings import SEVERITIES
+
+WIDTH, LEFT, RIGHT = 960, 196, 24
+LANE, TOP = 28, 8
+NEAR = 7.0
+"""Instants closer than this many pixels are drawn as one diamond with their number."""
+MAX_LANES = 24
+MAX_ROWS = 200
+"""Rows of the data table; the rest is in the tables of the analysis."""
+
+STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
+
+
+class Mark(NamedTuple):
+    """One diamond or bar."""
+
+    x: float
+    width: float
+    """0 for an instant."""
+    severity: str
+    events: int
+    title: str
+
+
+class Lane(NamedTuple):
+    """One kind of event."""
+
+    label: str
+    y: float
+    marks: Sequence[Mark]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The drawing, in a viewBox of `width` x `height`."""
+
+    lanes: Sequence[Lane]
+    ticks: Sequence[tuple[float, str]]
+    width: float
+    height: float
+    left: float
+
+
+class Happened(NamedTuple):
+    """One event with its clock reading in seconds."""
+
+    kind: str
+    severity: str
+    seconds: float
+    lasted: float
+    where: str
+    text: str
+
+
+def figures(case: Case) -> list[Figure]:
+    """Return the timelines: one by wall clock, one by uptime for what has no other clock."""
+    lengths = _lengths(case)
+    rows = records(case, "kernel_event", "kind", "severity", "text", "at", "uptime_s")
+    rows += [
+        row | {"kind": "messages_lost", "severity": "medium", "text": f"{number(row['lost'])} lost ({row['kind']})"}
+        for row in records(case, "log_loss", "kind", "lost", "at", "uptime_s")
+    ]
+    wall = [_happened(row, lengths, row["at"].timestamp()) for row in rows if row["at"] is not None]
+    up = [_happened(row, lengths, row["uptime_s"]) for row in rows if row["at"] is None and row["uptime_s"] is not None]
+    made = []
+    if wall:
+        made.append(_figure("timeline-wall", "By wall clock (UTC)", wall, wall_clock=True))
+    if up:
+        made.append(_figure("timeline-uptime", "By seconds since boot", up, wall_clock=False))
+    return made
+
+
+def _lengths(case: Case) -> dict[tuple[str, int], float]:
+    """Return how long the thing reported at (member, line) had lasted by then, in seconds."""
+    known: dict[tuple[str, int], float] = {}
+    for table, column, unit in (
+        ("alloc_stall", "duration_ms", 1000),
+        ("rcu_stall", "duration_s", 1),
+        ("hung_task", "duration_s", 1),
+    ):
+        for row in records(case, table, column):
+            if row[column] is not None:
+                known[(row["member"], row["line"])] = float(row[column]) / unit
+    return known
+
+
+def _happened(row: Record, lengths: dict[tuple[str, int], float], seconds: float) -> Happened:
+    """Return the event of a row."""
+    severity = row["severity"] if row["severity"] in SEVERITIES else "info"
+    lasted = lengths.get((row["member"], row["line"]), 0.0)
+    return Happened(str(row["kind"]), severity, float(seconds), lasted, place(row), str(row["text"] or ""))
+
+
+def _figure(anchor: str, title: str, events: list[Happened], *, wall_clock: bool) -> Figure:
+    """Return the timeline of events that share a clock."""
+    events.sort(key=lambda event: (event.seconds, event.where))
+    begin = min(event.seconds - event.lasted for event in events)
+    end = max(event.seconds for event in events)
+    kinds: dict[str, list[Happened]] = {}
+    for event in sorted(events, key=lambda event: event.seconds - event.lasted):
+        kinds.setdefault(event.kind, []).append(event)
+    span = (end - begin) or 1.0
+    scale = (WIDTH - LEFT - RIGHT) / span
+    lanes = [
+        Lane(words(kind), TOP + index * LANE, _marks(found, begin, scale, wall_clock))
+        for index, (kind, found) in enumerate(list(kinds.items())[:MAX_LANES])
+    ]
+    chart = Timeline(lanes, _ticks(begin, end, scale, wall_clock), WIDTH, TOP + len(lanes) * LANE + 30, LEFT)
+    rows = [
+        [
+            _clock(e.seconds, wall_clock),
+            words(e.kind),
+            e.severity,
+            duration(e.lasted) if e.lasted else "",
+            e.text,
+            e.where,
+        ]
+        for e in events[:MAX_ROWS]
+    ]
+    left_out = [f"{plural(len(kinds) - MAX_LANES, 'kind')} not drawn"] if len(kinds) > MAX_LANES else []
+    left_out += [f"{len(events) - MAX_ROWS:,} later events not in the table"] if len(events) > MAX_ROWS else []
+    head = ("when" if wall_clock else "uptime", "kind", "severity", "lasted", "message", "where")
+    return Figure(
+        anchor, "timeline", title, _caption(events, wall_clock), chart, head, rows, left_out="; ".join(left_out)
+    )
+
+
+def _marks(events: list[Happened], begin: float, scale: float, wall_clock: bool) -> list[Mark]:
+    """Return the marks of one lane; instants that would overlap become one."""
+    marks: list[Mark] = []
+    for event in events:
+        x = LEFT + (event.seconds - event.lasted - begin) * scale
+        title = f"{_clock(event.seconds, wall_clock)}: {event.text} ({event.where})"
+        if event.lasted:
+            title = f"lasted {duration(event.lasted)} until {title}"
+            marks.append(Mark(x, max(event.lasted * scale, 3), event.severity, 1, title))
+        elif marks and not marks[-1].width and x - marks[-1].x < NEAR:
+            last = marks[-1]
+            worst = max(last.severity, event.severity, key=SEVERITIES.index)
+            marks[-1] = last._replace(severity=worst, events=last.events + 1)
+        else:
+            marks.append(Mark(x, 0, event.severity, 1, title))
+    return marks
+
+
+def _ticks(begin: float, end: float, scale: float, wall_clock: bool) -> list[tuple[float, str]]:
+    """Return about five places on the axis with their labels."""
+    span = (end - begin) or 1.0
+    step = next((step for step in STEPS if span / step <= 6), 10 ** len(str(int(span))) // 2)
+    first = -(-begin // step) * step
+    places = [first + index * step for index in range(int((end - first) // step) + 1)] or [begin]
+    return [(LEFT + (at - begin) * scale, _tick(at, step, span, wall_clock)) for at in places]
+
+
+def _tick(at: float, step: float, span: float, wall_clock: bool) -> str:
+    """Return the label of a tick."""
+    if not wall_clock:
+        return f"{at:,.0f} s"
+    stamp = pd.Timestamp(at, unit="s")
+    if step >= 86400:
+        return stamp.strftime("%Y-%m-%d")
+    form = "%H:%M:%S" if step < 60 else "%H:%M"
+    return stamp.strftime(form if span < 86400 else f"%m-%d {form}")
+
+
+def _clock(seconds: float, wall_clock: bool) -> str:
+    """Return a clock reading as written in tables."""
+    if not wall_clock:
+        return f"{seconds:,.3f} s"
+    return pd.Timestamp(seconds, unit="s").strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _caption(events: list[Happened], wall_clock: bool) -> str:
+    """Return what the timeline shows: the first event, the longest, the span."""
+    first = min(events, key=lambda event: event.seconds - event.lasted)
+    longest = max(events, key=lambda event: event.lasted)
+    span = events[-1].seconds - events[0].seconds
+    parts = [f"{words(first.kind)} begins first"] if len({event.kind for event in events}) > 1 else [words(first.kind)]
+    if longest.lasted:
+        parts.append(
+            f"the longest wait reported is {duration(longest.lasted)} ({words(longest.kind)}, {longest.where})"
+        )
+    parts.append(f"{plural(len(events), 'event')} within {duration(span)}" if span else plural(len(events), "event"))
+    members = {event.where.rpartition(":")[0] for event in events}
+    caption = "; ".join(parts) + "."
+    if not wall_clock and len(members) > 1:
+        caption += f" The {len(members)} members share this axis, though they may be of different boots."
+    return caption
