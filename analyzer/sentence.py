@@ -56,6 +56,8 @@ class Sentence(NamedTuple):
 
 def parse(text: str, shapes: Mapping[str, Shape]) -> Sentence:
     """Return the checked sentence; raises ExpressionError."""
+    if "{" not in text and "}" not in text:
+        return Sentence((text,) if text else (), text)
     parts: list[str | Slot] = []
     plain, place = "", 0
     while place < len(text):
