@@ -4,7 +4,7 @@ A family is a module of this folder. It owns its literals, its grammar and its t
 
     TABLES    {name: Table}
     LITERALS  tuple of bytes: a line that holds none of them is never an anchor of this family
-    read(block: Block) -> Iterator[Event | Loss]
+    read(block: Block) -> Iterator[Event | Loss | Aside]
 
 `read` is called once for each line that holds one of the family's literals; `block[0]` is that line and
 `block[1:]` are the messages after it, prefix stripped, of the same host and (where the kernel prints it) the same
@@ -67,6 +67,8 @@ class Event:
     """How many messages of the block, from the anchor on, make the excerpt."""
     more: list[tuple[str, Row]] = field(default_factory=list)
     """Further rows of other tables (zone lines, stack frames): (table, row); a row may set its own `line`."""
+    asks: str = ""
+    """The `about` of an Aside whose facts this event takes over, where one stands shortly before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,15 @@ class Loss:
     kind: str = ""
     """journald, printk, ratelimit, …; empty for damage, which makes only a gap."""
     lost: int | None = None
+    source: str = ""
+    """Whose messages were lost, where the line names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What a line tells about the lines after it without being an event: the task a trace is of, the machine."""
+
+    about: str
+    """What it speaks of: "task", "tsc_sync"; "boot" for facts of the boot it stands in."""
+    facts: Row
+    """Columns to values; an event that asks takes over those it has not itself."""

@@ -1,0 +1,331 @@
+"""The second tier: around every line that the scan found, prefixes are taken off and the families are asked.
+
+The log passes through a window of about PIECE bytes. A family sees the line and what follows it within AHEAD_LINES
+lines and AHEAD_BYTES bytes, measured from the line itself, so that rows never depend on where chunks end.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from types import ModuleType
+from typing import overload
+
+from parsers.kernel_log import prefix, records
+from parsers.kernel_log.boot import Boots
+from parsers.kernel_log.ledger import Ledger
+from parsers.kernel_log.message import MAX_AHEAD, Aside, Event, Message
+from parsers.kernel_log.scan import scanner
+from parsers.shapes import MAX_LINE, Capture, Gap, Parsed, Table
+
+PIECE = 1 << 20
+HEAD_BYTES = 65_536
+"""What is looked at to tell how a log is written: with prefixes or bare, a message a line or records."""
+AHEAD_BYTES = 1 << 18
+AHEAD_LINES = 640
+"""Lines of other hosts, callers and services may stand between those of one report."""
+MAX_CLIPPED = 20
+"""Clipped lines told one by one; the rest is told as a number."""
+
+BOOT_MARKS = (b"-- Reboot --", b"-- Boot ")
+KERNEL_MARKS = (b" kernel: ", b"kernel: ", b" kernel - ")
+
+
+@cache
+def families(package: str) -> tuple[ModuleType, ...]:
+    """Return the message families: the package's modules that have LITERALS and `read`, by name."""
+    path = importlib.import_module(package).__path__
+    names = sorted(module.name for module in pkgutil.iter_modules(path))
+    modules = (importlib.import_module(f"{package}.{name}") for name in names)
+    return tuple(module for module in modules if hasattr(module, "LITERALS") and hasattr(module, "read"))
+
+
+class Ahead(Sequence[Message]):
+    """A block: its first message and those after it, taken apart only as far as somebody looks."""
+
+    def __init__(self, first: Message, following: Iterator[Message]) -> None:
+        self._read = [first]
+        self._following: Iterator[Message] | None = following
+
+    def _fill(self, size: int) -> None:
+        """Read on until `size` messages are there, or no more follow."""
+        while self._following is not None and len(self._read) < min(size, MAX_AHEAD + 1):
+            message = next(self._following, None)
+            if message is None:
+                self._following = None
+            elif message.host == self._read[0].host and self._read[0].caller in ("", message.caller):
+                self._read.append(message)
+
+    def __len__(self) -> int:
+        self._fill(MAX_AHEAD + 1)
+        return len(self._read)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        last = index.stop if isinstance(index, slice) else index + 1
+        self._fill(last if last is not None and last > 0 else MAX_AHEAD + 1)
+        return self._read[index]
+
+
+class Reader:
+    """One capture being read: its scan, its boots and its ledger."""
+
+    def __init__(self, capture: Capture, tables: Mapping[str, Table], asked: tuple[ModuleType, ...]) -> None:
+        self._capture = capture
+        self._ledger = Ledger(capture.member, tables)
+        self._boots = Boots()
+        self._asked = [(family, tuple(word.decode() for word in family.LITERALS)) for family in asked]
+        self._scan = scanner([word for family in asked for word in family.LITERALS] + list(BOOT_MARKS))
+        self._bare = False
+        self._kernel = False
+        self._line = capture.first_line
+        self._clipped: list[int] = []
+
+    def read(self) -> Parsed:
+        """Return rows and gaps of the whole capture; no table is present where no kernel message was met."""
+        head, chunks = _head(self._capture.chunks)
+        text = head.decode("utf-8", "backslashreplace")
+        reading = records.reading(text)
+        if reading:
+            self._read_records(reading, chunks)
+        else:
+            lines = text.split("\n")
+            self._bare = not any(prefix.message(0, line) for line in lines)
+            self._read_lines(chunks)
+        return self._parsed()
+
+    def _parsed(self) -> Parsed:
+        """Return what was read, every table of the package present but `boot`, which a boot must have shown."""
+        self._boots.end(max(self._line - 1, self._capture.first_line))
+        self._ledger.close()
+        gaps = self._ledger.gaps
+        for number in self._clipped[:MAX_CLIPPED]:
+            gaps.append(
+                Gap(self._capture.member, number, f"line is longer than {MAX_LINE} bytes, the rest was not read")
+            )
+        if len(self._clipped) > MAX_CLIPPED:
+            more = len(self._clipped) - MAX_CLIPPED
+            what = f"{more} further lines are longer than {MAX_LINE} bytes, their rest was not read"
+            gaps.append(Gap(self._capture.member, self._clipped[MAX_CLIPPED], what))
+        if not (self._kernel or self._ledger.rows):
+            return Parsed({}, gaps)
+        present = [name for name in self._ledger.tables if name != "boot" or self._boots.rows]
+        return Parsed({name: self._ledger.rows.get(name, []) for name in present}, gaps)
+
+    def _read_lines(self, chunks: Iterable[bytes]) -> None:
+        """Read a log of one message a line."""
+        text = b""
+        for piece in chain(_pieces(chunks), [b""]):
+            text += self._clip(piece, self._line + text.count(b"\n"))
+            stop = len(text) if not piece else text.rfind(b"\n", 0, max(len(text) - AHEAD_BYTES, 0)) + 1
+            if stop <= 0:
+                continue
+            self._look_for_kernel(text, stop)
+            self._window(text, stop)
+            self._line += text.count(b"\n", 0, stop) + (not piece and not text.endswith(b"\n"))
+            text = text[stop:]
+
+    def _look_for_kernel(self, text: bytes, stop: int) -> None:
+        """Note whether a kernel message was met at all, and let the boots begin with the first."""
+        if self._kernel:
+            return
+        if self._boots.hosts or self._bare:
+            self._kernel = True
+            return
+        start, number = 0, self._line
+        marked = any(mark in text[:stop] for mark in KERNEL_MARKS)
+        for _ in range(stop if marked else AHEAD_LINES):
+            if start >= stop:
+                return
+            end = _line_end(text, start)
+            if message := prefix.message(number, _decoded(text[start:end])):
+                self._boots.number(message)
+                self._kernel = True
+                return
+            start, number = end + 1, number + 1
+
+    def _window(self, text: bytes, stop: int) -> None:
+        """Ask the families about every line of text[:stop] that the scan finds."""
+        memo: dict[int, Message | None] = {}
+        counted, number = 0, self._line
+        for start in self._scan(text, 0, stop):
+            number += text.count(b"\n", counted, start)
+            counted = start
+            line = _decoded(text[start : _line_end(text, start)])
+            if line.startswith(("-- Reboot --", "-- Boot ")):
+                self._boots.reboot(number)
+                continue
+            message = prefix.message(number, line, bare=self._bare)
+            if message is not None:
+                self._anchor(message, self._following(text, start, number, message, memo))
+
+    def _following(
+        self, text: bytes, start: int, number: int, first: Message, memo: dict[int, Message | None]
+    ) -> Iterator[Message]:
+        """Yield the messages after the line at `start`."""
+        limit, before = start + AHEAD_BYTES, first
+        place = _line_end(text, start) + 1
+        for passed in range(1, AHEAD_LINES + 1):
+            end = _line_end(text, place)
+            if place >= len(text) or end > limit:
+                return
+            if place not in memo:
+                memo[place] = prefix.message(number + passed, _decoded(text[place:end]), bare=self._bare)
+            message = memo[place]
+            if message is None and text[place : place + 12].isspace():
+                message = _continued(before, number + passed, _decoded(text[place:end]))
+            if message is not None:
+                yield message
+                before = message
+            place = end + 1
+
+    def _read_records(self, reading: records.Reading, chunks: Iterable[bytes]) -> None:
+        """Read a log message by message."""
+        capture = Capture(self._capture.member, self._capture.first_line, "", chunks)
+
+        def lines() -> Iterator[tuple[int, str]]:
+            for number, line in capture.lines():
+                self._line = number + 1
+                yield number, line
+
+        waiting: list[Message] = []
+        for message in reading(lines()):
+            waiting.append(message)
+            if len(waiting) >= 8 * AHEAD_LINES:
+                self._batch(waiting, len(waiting) - AHEAD_LINES)
+                del waiting[: len(waiting) - AHEAD_LINES]
+        self._batch(waiting, len(waiting))
+        self._clipped = capture.cut_lines
+
+    def _batch(self, messages: list[Message], stop: int) -> None:
+        """Ask the families about those of the first `stop` messages that the scan finds."""
+        if not messages:
+            return
+        if not self._boots.hosts:
+            self._boots.number(messages[0])
+            self._kernel = True
+        text = b"\n".join(_haystack(message).encode("utf-8", "replace") for message in messages[:stop]) + b"\n"
+        counted = place = 0
+        for start in self._scan(text, 0, len(text)):
+            place += text.count(b"\n", counted, start)
+            counted = start
+            self._anchor(messages[place], iter(messages[place + 1 : place + 1 + AHEAD_LINES]))
+
+    def _anchor(self, message: Message, following: Iterator[Message]) -> None:
+        """Let each family whose literal the line holds read the block, and book what it finds."""
+        if not message.host and self._capture.host:
+            message = message._replace(host=self._capture.host)
+            following = (one._replace(host=one.host or message.host) for one in following)
+        hay = _haystack(message)
+        block = Ahead(message, following)
+        boot = self._boots.number(message, begins=message.text.startswith("Linux version "))
+        for family, words in self._asked:
+            if not any(word in hay for word in words):
+                continue
+            for found in family.read(block):
+                if isinstance(found, Event):
+                    self._event(found, block, boot)
+                elif isinstance(found, Aside):
+                    if found.about == "boot":
+                        self._boots.tell(message.host, found.facts)
+                    else:
+                        self._ledger.aside(found, message)
+                else:
+                    self._ledger.loss(found, message, boot)
+
+    def _event(self, event: Event, block: Ahead, boot: int) -> None:
+        """Book one event, with how often syslog says it was repeated."""
+        repeats = prefix.repeats(block[0].raw) if "message repeated " in block[0].raw else 0
+        if following := block[1:2]:
+            repeats += prefix.last_repeated(following[0].text)
+        self._ledger.add(event, block, boot, repeats)
+        if event.kind == "boot":
+            row = self._ledger.rows["boot"][-1]
+            if row["line"] == block[0].number:  # else past the cap of its kind
+                self._boots.begun(block[0], row)
+        elif event.kind == "clocksource_switch":
+            self._boots.tell(block[0].host, {"final_clocksource": event.row["to_source"]})
+
+    def _clip(self, piece: bytes, number: int) -> bytes:
+        """Return whole lines with the overlong ones cut to MAX_LINE bytes, and note which they were."""
+        start = copied = 0
+        kept: list[bytes] = []
+        while start < len(piece):
+            last = piece.rfind(b"\n", start, start + MAX_LINE + 1)
+            if last >= 0:
+                start = last + 1
+                continue
+            end = _line_end(piece, start)
+            if end - start > MAX_LINE:
+                self._clipped.append(number + piece.count(b"\n", 0, start))
+                kept.append(piece[copied : start + MAX_LINE])
+                copied = end
+            start = end + 1
+        return b"".join([*kept, piece[copied:]]) if kept else piece
+
+
+def _head(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first HEAD_BYTES and all chunks from the start."""
+    left = iter(chunks)
+    taken: list[bytes] = []
+    size = 0
+    for chunk in left:
+        taken.append(chunk)
+        size += len(chunk)
+        if size >= HEAD_BYTES:
+            break
+    return b"".join(taken)[:HEAD_BYTES], chain(taken, left)
+
+
+def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the bytes as whole lines, about PIECE at a time; of an endless line no more than its start."""
+    pending = bytearray()
+    endless = False
+    for chunk in chunks:
+        if endless:
+            end = chunk.find(b"\n")
+            if end < 0:
+                continue
+            chunk, endless = chunk[end:], False
+        pending += chunk
+        if len(pending) < PIECE:
+            continue
+        cut = pending.rfind(b"\n") + 1
+        if cut:
+            yield bytes(pending[:cut])
+            del pending[:cut]
+        else:
+            del pending[MAX_LINE + 1 :]
+            endless = True
+    if pending:
+        yield bytes(pending)
+
+
+def _line_end(text: bytes, start: int) -> int:
+    """Return where the line that holds `start` ends."""
+    end = text.find(b"\n", start)
+    return end if end >= 0 else len(text)
+
+
+def _decoded(line: bytes) -> str:
+    """Return a line as text, its CR gone."""
+    return line.removesuffix(b"\r").decode("utf-8", "backslashreplace")
+
+
+def _continued(before: Message, number: int, raw: str) -> Message | None:
+    """Return a further line of one printk of several lines, which dmesg and journalctl indent by the prefix's width."""
+    width = len(prefix.clean(before.raw)) - len(before.text)
+    if raw.strip() and not raw[:width].strip():
+        return before._replace(number=number, text=raw[width:], raw=raw)
+    return None
+
+
+def _haystack(message: Message) -> str:
+    """Return where to look for literals: the message, and the loss marker that was taken off with its prefix."""
+    return message.text if "** " not in message.raw else f"{message.raw} {message.text}".replace("\n", " ")
