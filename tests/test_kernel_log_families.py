@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsers import kernel_log
 from parsers.kernel_log import alloc, lockup, meminfo, oom, rcu
 from parsers.kernel_log.dump_stack import Running, running
 from parsers.kernel_log.message import MAX_AHEAD, Event, Loss, Message
+from parsers.shapes import Capture
 
 FIELD = Path(__file__).resolve().parents[2] / "shared" / "field-data"
 FAMILIES = (rcu, alloc, meminfo, oom, lockup)
@@ -765,3 +767,102 @@ def test_any_text_around_a_literal_never_raises(text: str, family: ModuleType, i
             for table, row in [(found.table, found.row), *found.more]:
                 allowed = {*family.TABLES[table].columns, "line"} if table else {"cpu", "pid", "comm"}
                 assert set(row) <= allowed
+
+
+EXCERPTS = FIELD / "kernel-logs" / "excerpts"
+SOURCES = FIELD / "SOURCES.tsv"
+COUNTED = {"rcu_stall": "rcu_stall", "alloc_stall": "alloc_stall", "oom_kill": "oom_kill", "rcu_exp": "rcu_stall"}
+"""What the sources file counts, and the table that must have as many rows."""
+
+
+def excerpts() -> dict[str, dict[str, int]]:
+    """Return the captures of the field whose facts the sources file tells: name to table to number of rows."""
+    facts: dict[str, dict[str, int]] = {}
+    for line in SOURCES.read_text().split("\n") if SOURCES.exists() else []:
+        path, _, rest = line.partition("\t")
+        if path.startswith("kernel-logs/excerpts/"):
+            told = re.findall(r"\b(\w+)=(\d+)", rest.split("\t")[-1])
+            facts[path.rsplit("/", 1)[1]] = {COUNTED[name]: int(n) for name, n in told if name in COUNTED}
+    return {name: told for name, told in facts.items() if told}
+
+
+def parsed(path: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of a whole file."""
+    return kernel_log.parse(Capture(path.name, 1, "", [path.read_bytes()])).rows
+
+
+@pytest.mark.skipif(not SOURCES.exists(), reason="the field captures are not beside the checkout")
+@pytest.mark.parametrize(("name", "told"), excerpts().items(), ids=excerpts())
+def test_field_excerpts_have_the_reports_their_source_tells(name: str, told: dict[str, int]) -> None:
+    """As many rows as somebody else counted, each stall with its length or its tasks."""
+    found = parsed(EXCERPTS / name)
+    assert {table: len(found.get(table, [])) for table in told} == told
+    for row in found.get("rcu_stall", []):
+        assert row.get("t_jiffies") or row["tasks"]
+        assert row["cpus"] or row["tasks"]
+
+
+@pytest.mark.skipif(
+    not (FIELD / "cloudflare-stretch").exists(), reason="the field captures are not beside the checkout"
+)
+@pytest.mark.parametrize(
+    ("name", "table", "expected"),
+    [
+        (
+            "kern-rcu-detected.log",
+            "rcu_stall",
+            {
+                "form": "detected",
+                "cpus": (26,),
+                "detected_by": 0,
+                "t_jiffies": 2102,
+                "g": 1837293,
+                "c": 1837292,
+                "q": 262,
+                "comm": "java",
+            },
+        ),
+        (
+            "dmesg-rcu-self-detected.txt",
+            "rcu_stall",
+            {"form": "self", "cpus": (13,), "t_jiffies": 8403, "g": 110722, "detected_by": None},
+        ),
+        (
+            "dmesg-meminfo-stall.txt",
+            "alloc_stall",
+            {
+                "comm": "ntpd",
+                "pid": 13099,
+                "duration_ms": 272380,
+                "order": 0,
+                "gfp_mask": "0x24000c0",
+                "kernel": "4.9.43-cloudflare-2017.8.4",
+            },
+        ),
+        ("dmesg-stall-networkd.txt", "alloc_stall", {"comm": "systemd-network", "duration_ms": 287000, "order": 0}),
+    ],
+)
+def test_cloudflare_captures(name: str, table: str, expected: dict[str, Any]) -> None:
+    """The figures the incident was told by."""
+    (row,) = parsed(FIELD / "cloudflare-stretch" / "stretch" / name)[table]
+    assert_holds(row, expected)
+
+
+@pytest.mark.skipif(
+    not (FIELD / "cloudflare-stretch").exists(), reason="the field captures are not beside the checkout"
+)
+def test_cloudflare_dump_keeps_what_the_lost_middle_left() -> None:
+    """Nine messages were dropped inline; both buddy lists after them add up, all in the dump before the stall."""
+    found = parsed(FIELD / "cloudflare-stretch" / "stretch" / "dmesg-meminfo-stall.txt")
+    for node, total in ((0, 236080), (1, 305752)):
+        assert sum(row["blocks"] * row["block_kb"] for row in found["buddy"] if row["node"] == node) == total
+    assert [(row["node"], row.get("zone")) for row in found["meminfo_zone"]] == [(0, None), (1, None), (0, "DMA")]
+    assert len({row["dump"] for table in meminfo.TABLES for row in found[table]}) == 1
+
+
+def test_tick_rate_of_a_whole_capture() -> None:
+    """Two reports 63 s and 15,753 jiffies apart: 250 Hz, for the other stalls of that boot as well."""
+    stalls = parsed(Path(__file__).parent / "corpus" / "kernel_log" / "rcu-one-stall-four-reports.txt")["rcu_stall"]
+    rcu.settle({"rcu_stall": stalls})
+    assert [row["hz"] for row in stalls] == [250] * 4
+    assert [row["duration_s"] for row in stalls] == [21.0, 84.012, 21.008, 0.024]
