@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -16,8 +16,9 @@ from parsers.shapes import Gap, Parsed, Row
 if TYPE_CHECKING:
     import pandas as pd
 
-OWN_IDS = ("incident", "event", "dump")
-"""Columns whose values are unique within one capture only; a case with several captures tells them apart."""
+OWN_IDS = {"incident": None, "event": "stack_frame"}
+"""Columns whose values are unique within one capture only, and the table where that is so (None: everywhere they
+appear); a case with several captures tells them apart."""
 
 BINARY_SHARE = 0.1
 """A member is binary when more than this share of its first bytes are control characters other than white space:
@@ -84,6 +85,7 @@ def _gather(found: Iterable[Member], gaps: list[Gap], progress: Callable[[str], 
     """Read every member and build the case."""
     from analyzer import tables  # pandas takes 0.4 s to import: only when a bundle is read
     from analyzer.clocks import settle_years
+    from analyzer.copies import drop_copies
 
     rows: dict[str, list[Row]] = {}
     inventory: list[InventoryEntry] = []
@@ -95,8 +97,15 @@ def _gather(found: Iterable[Member], gaps: list[Gap], progress: Callable[[str], 
             gaps += lost
             captures += 1
             for table, table_rows in new.items():
-                rows.setdefault(table, []).extend(_told_apart(table_rows, captures))
+                rows.setdefault(table, []).extend(_told_apart(table, table_rows, captures))
     gaps += settle_years(rows)
+    copies = drop_copies(rows, gaps)
+    inventory = [
+        replace(entry, note=f"{copies[entry.member]} rows are copies of another log's")
+        if entry.parser == "kernel_log" and copies[entry.member]
+        else entry
+        for entry in inventory
+    ]
     case = Case("", {name: tables.frame(name, new) for name, new in rows.items()}, gaps, inventory)
     case.facts = facts(case)
     return case
@@ -157,10 +166,11 @@ def _looked_at(chunks: Iterator[bytes]) -> tuple[Iterator[bytes], str]:
     return chain([first], chunks), "binary" if binary else ""
 
 
-def _told_apart(rows: list[Row], capture: int) -> list[Row]:
+def _told_apart(table: str, rows: list[Row], capture: int) -> list[Row]:
     """Return the rows with the ids that are unique within their capture made unique within the case."""
+    own = [column for column, only in OWN_IDS.items() if only in (None, table)]
     for row in rows:
-        for column in OWN_IDS:
+        for column in own:
             if row.get(column) is not None:
                 row[column] = f"{capture}:{row[column]}"
     return rows

@@ -38,7 +38,8 @@ def printed(case: Case, wanted: str, format: str) -> Iterator[str]:
     if wanted not in tables.declared():
         near = difflib.get_close_matches(wanted, tables.declared(), 1)
         raise AnalyzerError(
-            f"there is no table {wanted!r}", cure=f"Did you mean {near[0]}?" if near else "`postmortem tables` lists them"
+            f"there is no table {wanted!r}",
+            cure=f"Did you mean {near[0]}?" if near else "`postmortem tables` lists them",
         )
     if wanted not in case.tables:
         raise AnalyzerError(f"no capture in {case.bundle} could fill the table {wanted}")

@@ -22,10 +22,10 @@ from analyzer.case import Case
 from analyzer.findings import SEVERITIES, Candidate, Confidence, Edge, Finding, NotJudged, Verdict
 
 CONFIDENCE: dict[Confidence, str] = {
-    "confirmed": "Direct evidence from at least two captures of the bundle, and nothing in it speaks against the cause.",
+    "confirmed": "Direct evidence from at least two captures, and nothing in the bundle speaks against the cause.",
     "likely": "Direct evidence, but only one capture shows it, or something in the bundle speaks against it.",
     "possible": "Indirect evidence, or a generic signature that many causes share.",
-    "hypothesis": "The bundle holds nothing that shows it directly and something that speaks against it, or refutes it.",
+    "hypothesis": "Nothing shows it directly and something speaks against it, or the bundle refutes it.",
 }
 
 
@@ -169,11 +169,9 @@ def _candidate(
     against = list(finding.against)
     if finding.refuted:
         against.insert(0, f"The bundle refutes it: {finding.refuted}")
-    untimed = [edge for edge in chains[finding.rule] if edge.timing == "not timed"]
-    if untimed:
-        against.append(
-            f"{len(untimed)} of {len(chains[finding.rule])} links of its chain could not be timed: the captures share no clock."
-        )
+    links = chains[finding.rule]
+    if untimed := sum(edge.timing == "not timed" for edge in links):
+        against.append(f"{untimed} of {len(links)} links of its chain could not be timed: the captures share no clock.")
     members = {evidence.member for evidence in finding.evidence}
     touched = members | {evidence.member for rule in symptoms for evidence in present[rule].evidence}
     return Candidate(

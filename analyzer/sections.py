@@ -19,10 +19,13 @@ PIECE = 1 << 20
 """Longest piece handed on at once, so that a file of one endless line stays in bounded memory."""
 
 TOOLS = frozenset(
-    "argdist biolatency bpftool bpftrace cat cpudist curl date df diff dmesg ethtool free funccount funclatency "
-    "grep head hostname hostnamectl ifconfig iostat ip journalctl ls lscpu lsmod lspci mpstat netstat nstat numactl "
-    "perf pidstat profile ps runqlat sar sort ss ssh stackcount strace sudo sysctl tail tcpdump timeout top trace "
-    "uname uptime vmstat zcat zgrep".split()
+    re.findall(
+        r"\S+",
+        """argdist biolatency bpftool bpftrace cat cpudist curl date df diff dmesg ethtool free funccount funclatency
+        grep head hostname hostnamectl ifconfig iostat ip journalctl ls lscpu lsmod lspci mpstat netstat nstat numactl
+        perf pidstat profile ps runqlat sar sort ss ssh stackcount strace sudo sysctl tail tcpdump timeout top trace
+        uname uptime vmstat zcat zgrep""",
+    )
 )
 """After a bare `# ` only these (or a path) are taken for a command: perf headers, Markdown headings and shell
 comments begin with `# ` too."""
@@ -32,6 +35,8 @@ PROMPT = re.compile(
     rb"(?P<sign>[$#]) +(?P<command>[\w./\[(\"'~-].*)"
 )
 FILE_MARK = re.compile(rb"==> (\S.*) <==\r?\n?$")
+BANNER_LINES = 2
+"""A command whose capture nobody claims yet may print this many lines before it begins (`Tracing …`)."""
 FENCE = re.compile(rb"(?:```|~~~)")
 IN_CHUNK = (b"\n$ ", b"\n[root@", b"\nroot@", b"\n==> ")
 """What may begin a prompt or a file mark: looked for with `find` in the bulk of a log that one parser claims."""
@@ -40,7 +45,7 @@ KERNEL_FILE = re.compile(r"(?:^|/)((?:proc|sys|etc)/\S+)$")
 CLOCKSOURCE_FILE = re.compile(r"(?:^|/)((?:current|available)_clocksource)(?:\.txt)?$")
 SOS_COMMAND = re.compile(
     r"(?:^|/)(dmesg|ethtool|ip|journalctl|lscpu|lspci|netstat|nstat|ss|sysctl|uname|hostname|date|uptime)"
-    r"((?:_-{1,2}[\w=-]+)*)(?:_(\S+?))?(?:\.txt)?$"
+    r"((?:_-{1,2}[A-Za-z0-9=-]+)*)(?:_(\S+?))?(?:\.txt)?$"
 )
 
 
@@ -176,8 +181,7 @@ def _head(stream: _Stream, command: str) -> tuple[bytes, bool]:
     """Take a section's first lines, up to HEAD_BYTES; return them and whether the section ends there.
 
     The section ends before a prompt, a file mark or a fence, and before a line that begins a capture of another
-    parser than the one that claims what was taken so far. It does not end where nobody claims that and a command
-    is known: then the line belongs to the command's output.
+    parser than the one that claims what was taken so far; it does not end after a command's banner.
     """
     head = b""
     begun: ModuleType | None = None
@@ -189,7 +193,8 @@ def _head(stream: _Stream, command: str) -> tuple[bytes, bool]:
             if starts is not None and starts is not begun:
                 if head.strip():
                     owner = sniff.parser_for(command, head)
-                    if owner is not starts and (owner is not None or not command):
+                    banner = bool(command) and head.count(b"\n") <= BANNER_LINES and b"\n\n" not in head
+                    if owner is not starts and (owner is not None or not banner):
                         return head, True
                 begun = starts
         head += stream.take(len(line))
