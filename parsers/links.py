@@ -100,10 +100,11 @@ def parse(capture: Capture) -> Parsed:
     gaps = capture.gaps()
     rows: list[Row] = []
     bond = found[1] if (found := BOND_FILE.search(capture.command)) else None
+    final = max((number for number, text in lines if text.strip()), default=0)
     for part in _blocks(lines):
         number, text = part[0]
-        last = part[-1][0] == lines[-1][0]
-        cut = last and not end.is_newline
+        last = part[-1][0] >= final
+        cut = part[-1][0] == lines[-1][0] and not end.is_newline
         if HEADER.match(text):
             if row := _ip_row(part, "-d" in capture.command, last, cut):
                 rows.append(row | _common(capture, part))
