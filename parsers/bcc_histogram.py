@@ -47,10 +47,10 @@ TABLES = {
     )
 }
 
-_HEADER = r"[ \t]*(?P<unit>\S[^\n:|]*?)?[ \t]*: count[ \t]+distribution[ \t]*\r?"
+_HEADER = r"[ \t]*+(?P<unit>[^\s:|][^\n:|]{0,80}?)?[ \t]*+: count[ \t]+distribution[ \t]*\r?"
 _ROW = (
     r"[ \t]*(?P<low>-?\d+)(?:[ \t]*->[ \t]*(?P<high>-?\d+))?[ \t]*:[ \t]*(?P<events>\d+)[ \t]*"
-    r"\|(?P<bar>[*+ ]*)(?P<end>\|?)[ \t]*"
+    r"\|(?P<bar>[*+ ]*+)(?P<end>\|?)[ \t]*"
 )
 HEADER = re.compile(rf"^{_HEADER}$")
 ROWISH = re.compile(r"^[ \t]*-?\d+[ \t]*(?:->|:)")
@@ -59,7 +59,7 @@ TWO_KEYS = re.compile(r"^(?P<value>.*?)[ \t]+(?P<name2>\w+) = (?P<value2>.*)$")
 FOOTER = re.compile(r"^avg = (?P<avg>-?\d+) (?P<unit>\S+), total: (?P<total>-?\d+) \S+, count: (?P<count>\d+)\s*$")
 JSON_ROW = re.compile(r"^\{'ts': '[^']*', 'val_type': ")
 BEGINS = re.compile(
-    rb"^(?:(?:Tracing|Sampling) [^\n]*\n)?(?:\^C)?(?:[ \t\r]*\n){0,3}(?:\[?\d\d:\d\d:\d\d\]?[ \t\r]*\n)?"
+    rb"^(?:(?:Tracing|Sampling) [^\n]*\n)?(?:\^C)?(?:[ \t\r]*\n){0,3}(?:\[?\d\d:\d\d:\d\d\]?:?[ \t\r]*\n)?"
     rb"(?:[ \t\r]*\n){0,3}(?:[^\n=]{1,40} = [^\n]*\n)?(?:"
     + _HEADER.replace("?P<unit>", "").encode()
     + rb"\n[ \t]*-?\d+[ \t]*(?:->|:)|\{'ts': '[^'\n]*', 'val_type': )",
@@ -284,7 +284,7 @@ def _bar_faults(header: int, bars: list[tuple[int, int, str]]) -> Iterator[tuple
         return
 
     def wrong(largest: int) -> list[tuple[int, int, int, bool]]:
-        return [row for row in rows if not row[3] and row[2] != min(width, width * row[1] // max(largest, 1))]
+        return [r for r in rows if not r[3] and (r[1] > largest or r[2] != width * r[1] // max(largest, 1))]
 
     best = min(sorted(full), key=lambda largest: len(wrong(largest)))
     faults = wrong(best)

@@ -46,8 +46,8 @@ BEGINS = re.compile(
     re.MULTILINE,
 )
 
-CLOCK = re.compile(r"^\[?(\d\d:\d\d:\d\d)\]?\s*$")
-"""A time stamp on a line of its own (-T); argdist prints it in brackets."""
+CLOCK = re.compile(r"^\[?(\d\d:\d\d:\d\d)\]?:?\s*$")
+"""A time stamp on a line of its own (-T); argdist prints it in brackets, ext4dist with a colon."""
 
 TRACING = re.compile(
     r"^(?:Tracing|Sampling|Measuring)(?: [\w ]+ for \"(?P<pattern>[^\"]*)\"| ?(?P<what>[^\".]*?)) ?"
@@ -65,7 +65,7 @@ LOSS = re.compile(
 )
 """bcc's own words for lost events: perf_reader.c, and the tools' warnings about full maps."""
 
-ROW = re.compile(r"^(?P<name>\S+|\S.*?(?=[ \t]{2,})|\S.*[(<:].*?)[ \t]+(?P<events>\d+)[ \t]*$")
+ROW = re.compile(r"^(?P<name>\S+|\S.{0,400}?(?=[ \t]{2,})|\S.{0,300}[(<:].{0,100}?)[ \t]+(?P<events>\d+)[ \t]*$")
 """A name may hold blanks (C++): then it is told from prose by its padding or its punctuation."""
 ADDRESS = re.compile(r"^[0-9a-f]{8,16}[ \t]+(?=\S)")
 
@@ -262,7 +262,7 @@ def _read(member: str, lines: WholeLines, blocks: list[_Block], parsed: Parsed) 
                 yield pattern_of(found["pattern"])
         elif not line.strip() or NOTICES.match(line):
             inside = inside and bool(line.strip()) and not line.startswith("Detaching")
-        elif (found := ROW.match(line)) and (inside or len(line.rstrip()) == width):
+        elif (inside or len(line.rstrip()) == width) and (found := ROW.match(line)):
             row: Row = {"line": number, "excerpt": excerpt([raw]), "function": ADDRESS.sub("", found["name"])}
             blocks[-1].rows.append(row | {"events": int(found["events"])})
         elif inside and len(line.split()) <= 2:

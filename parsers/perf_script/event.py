@@ -44,13 +44,13 @@ OFFSET = re.compile(rb"\+0x[0-9a-f]+(?: \(.*\))?$")
 SOURCE = re.compile(rb"  \S+:\d+\r?")
 LOST = re.compile(rb"PERF_RECORD_LOST(?:_SAMPLES)?\b.*?\blost (\d+)|Processed \d+ events and lost (\d+) chunks")
 META = re.compile(r"^# (hostname|cmdline|sample duration) +?: +(.*?) *$")
+_FIRST = (
+    _PLAIN + rb"(?:" + _EVENT + rb"|\d{1,12}\.\d{6,9}: PERF_RECORD_)",
+    UNTIMED.pattern.removesuffix(b"$") + rb"\n[ \t]+[0-9a-f]{1,16} \S[^\n]* \(",
+    TRACE_ONLY.pattern,
+)
 BEGINS = re.compile(
-    rb"^(?:# ========\r?\n# captured on|"
-    + re.sub(rb"\?P<\w+>", b"", _PLAIN + rb"(?:" + _EVENT + rb"|\d{1,12}\.\d{6,9}: PERF_RECORD_)")
-    + rb"|"
-    + re.sub(rb"\?P<\w+>", b"", TRACE_ONLY.pattern)
-    + rb")",
-    re.MULTILINE,
+    rb"^(?:# ========\r?\n# captured on|" + re.sub(rb"\?P<\w+>", b"", rb"|".join(_FIRST)) + rb")", re.MULTILINE
 )
 
 
