@@ -65,7 +65,12 @@ KIND_OF_COMMAND = (
 )
 OPENINGS = (
     ("uname", re.compile(r"Linux \S+ \d\S* #\d.* GNU/Linux\s*$")),
-    ("keys", re.compile(r"Architecture: +\S|processor\s+: 0|\s*Static hostname: \S|Distributor ID:\s")),
+    (
+        "keys",
+        re.compile(
+            r"Architecture: +\S|processor\s+: 0|\s*Static hostname: \S|Distributor ID:\s|Description:\s.*(?:Linux|Ubuntu|release)"
+        ),
+    ),
     ("assigned", re.compile(r"(?:PRETTY_NAME|NAME|DISTRIB_\w+)=")),
 )
 """What a capture without known command begins with; the rest is told by the command only."""
