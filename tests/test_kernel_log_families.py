@@ -15,7 +15,7 @@ from parsers import kernel_log
 from parsers.kernel_log import alloc, lockup, meminfo, oom, rcu
 from parsers.kernel_log.dump_stack import Running, running
 from parsers.kernel_log.message import MAX_AHEAD, Event, Loss, Message
-from parsers.shapes import Capture
+from parsers.shapes import MAX_LINE, Capture
 
 FIELD = Path(__file__).resolve().parents[2] / "shared" / "field-data"
 FAMILIES = (rcu, alloc, meminfo, oom, lockup)
@@ -751,6 +751,15 @@ def test_lockup_of_every_era(text: str, table: str, expected: dict[str, Any]) ->
     assert losses(lockup, text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "cpus"),
+    [("0-2,5", (0, 1, 2, 5)), ("7", (7,)), ("1-2-3", ()), ("9" * 5000, ()), ("0-99999", ()), ("", ()), ("3-1", ())],
+)
+def test_cpu_list(text: str, cpus: tuple[int, ...]) -> None:
+    """Ranges as %*pbl prints them; what is garbled names no CPU."""
+    assert lockup.cpu_list(text) == cpus
+
+
 def test_hung_tasks_no_longer_reported_are_a_loss() -> None:
     """From here on their number is a floor."""
     (loss,) = read(lockup, "Future hung task reports are suppressed, see sysctl kernel.hung_task_warnings")
@@ -866,3 +875,26 @@ def test_tick_rate_of_a_whole_capture() -> None:
     rcu.settle({"rcu_stall": stalls})
     assert [row["hz"] for row in stalls] == [250] * 4
     assert [row["duration_s"] for row in stalls] == [21.0, 84.012, 21.008, 0.024]
+
+
+@pytest.mark.parametrize("filler", [" ", "1", "1 ", "a:1 ", "( ", "Tainted: ", ">", "1*4kB ", "P1"])
+def test_hostile_lines_cost_no_time(filler: str) -> None:
+    """The longest line a reader hands on, filled with what the grammars repeat, behind every literal."""
+    long = filler * (MAX_LINE // len(filler) - 10)
+    for family in FAMILIES:
+        for literal in family.LITERALS:
+            read(family, f"{literal.decode()}{long}x\n{long}x\n{{{long}x")
+
+
+@pytest.mark.parametrize("digits", [19, 5000])
+def test_numbers_too_long_for_a_column_are_not_taken(digits: int) -> None:
+    """Every number of every form grown beyond 64 bits: nothing raises, nothing that long comes out."""
+    forms = [*RCU_FORMS.values(), *STALL_FORMS.values(), *KILL_FORMS.values(), *INVOKED_FORMS.values()]
+    texts = [form[0] for form in forms] + [form[0] for form in (*LOCKUPS.values(), *FAILURE_FORMS.values())]
+    for text in [*texts, DUMP]:
+        grown = re.sub(r"(?<![\da-fx])\d+", lambda number: number[0].rjust(digits, "9"), text)
+        for family in FAMILIES:
+            for event in read(family, grown):
+                if isinstance(event, Event):
+                    for row in [event.row, *(row for _, row in event.more)]:
+                        assert all(abs(value) < 2**63 for value in row.values() if isinstance(value, int))

@@ -60,13 +60,13 @@ by 60 ms between prints on a busy 4.9 guest, and by 1 s where the stamp is syslo
 CLOSE_LINES = 40
 """How far below a stall its `CPU: … PID: …` line is looked for: it is the next line of the same task."""
 
-_COMM = r"(?:^[\s>]*|\] )(?P<comm>\S.{0,31}?)(?:\((?P<pid>\d+)\))?: page allocation "
+_COMM = r"(?:^[\s>]*|\] )(?P<comm>\S.{0,31}?)(?:\((?P<pid>\d{1,18})\))?: page allocation "
 # A number counts once what follows it is there; only the vendors' `order: 0` ends its line, as does a bare mask.
-_ORDER = r"[.:,]* ?order: ?(?P<order>\d+)(?:(?=[,\s])|(?<=: \d)$)"
+_ORDER = r"[.:,]* ?order: ?(?P<order>\d{1,18})(?:(?=[,\s])|(?<=: \d)$)"
 _FLAGS = r"\((?P<flags>[^()]*)\)"
 _NODES = r"(?:,? ?nodemask=(?P<nodemask>\(null\)|[\d,-]+(?=,cpuset|\s|$)))?"
 _STALL = re.compile(
-    rf"{_COMM}stalls? for (?P<time>\d+) ?(?P<unit>ms|secs)(?=[,:])"
+    rf"{_COMM}stalls? for (?P<time>\d{{1,18}}) ?(?P<unit>ms|secs)(?=[,:])"
     rf"(?:{_ORDER}(?:,? ?mode: ?(?P<mask>0x[0-9a-fA-F]+){_FLAGS}{_NODES})?)?"
 )
 _FAILURE = re.compile(

@@ -14,8 +14,8 @@ import re
 from typing import NamedTuple
 
 _LINE = re.compile(
-    r"(?:CPU: (?P<cpu>\d+) (?:UID: \d+ )?PID: |Pid: )(?P<pid>\d+),? [Cc]omm: (?P<comm>.{1,20}?)\s+"
-    r"(?:Kdump: loaded )?(?:(?P<clean>Not tainted)|Tainted: (?P<tainted>[A-Z -]+?))\s+(?P<kernel>\d\S*)(?=\s)"
+    r"(?:CPU: (?P<cpu>\d{1,18}) (?:UID: \d{1,18} )?PID: |Pid: )(?P<pid>\d{1,18}),? [Cc]omm: (?P<comm>.{1,20}?)\s{1,40}"
+    r"(?:Kdump: loaded )?(?:(?P<clean>Not tainted)|Tainted: (?P<tainted>[A-Z -]{1,80}?))\s{1,40}(?P<kernel>\d\S*)(?=\s)"
 )
 
 

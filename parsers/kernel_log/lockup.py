@@ -78,20 +78,21 @@ LITERALS = (
     b"Detected non-responsive CSD lock",
 )
 
-_SOFT = re.compile(r"BUG: soft lockup - CPU#(\d+) stuck for (\d+)s! \[(.*):(\d+)\]")
+_SOFT = re.compile(r"BUG: soft lockup - CPU#(\d{1,18}) stuck for (\d{1,18})s! \[(.*):(\d{1,18})\]")
 _HARD = re.compile(
-    r"Watchdog detected hard LOCKUP on cpu (?P<cpu>\d+)"
-    r"|CPU (?P<self>\d+) self-detected hard LOCKUP "
-    r"|CPU (?P<by>\d+) detected hard LOCKUP on other CPUs (?P<others>[\d,-]+)"
+    r"Watchdog detected hard LOCKUP on cpu (?P<cpu>\d{1,18})"
+    r"|CPU (?P<self>\d{1,18}) self-detected hard LOCKUP "
+    r"|CPU (?P<by>\d{1,18}) detected hard LOCKUP on other CPUs (?P<others>[\d,-]+)"
 )
-_HUNG = re.compile(r"INFO: task (.{1,31}):(\d+) blocked (?:in I/O wait )?for more than (\d+) seconds")
-_BLOCKER = re.compile(r"INFO: task .*:(\d+)(?: is)? blocked on an? .*? (?:owned|held) by task (.+:\d+)\.")
+_HUNG = re.compile(r"INFO: task (.{1,31}):(\d{1,18}) blocked (?:in I/O wait )?for more than (\d{1,18}) seconds")
+_BLOCKER = re.compile(r"INFO: task .*:(\d{1,18})(?: is)? blocked on an? .*? (?:owned|held) by task (.+:\d{1,18})\.")
 _POOL = re.compile(
-    r"BUG: workqueue lockup - pool(?: \d+:)?(?: cpus=(?P<cpus>[\d,-]+))?(?: node=(?P<node>-?\d+))?"
-    r"(?: flags=(?P<flags>0x[0-9a-f]+))?(?: nice=(?P<nice>-?\d+))? (?:stuck for|.*? stuck for) (?P<time>\d+)s!"
+    r"BUG: workqueue lockup - pool(?: \d{1,18}:)?(?: cpus=(?P<cpus>[\d,-]+))?(?: node=(?P<node>-?\d{1,18}))?"
+    r"(?: flags=(?P<flags>0x[0-9a-f]+))?(?: nice=(?P<nice>-?\d{1,18}))? .*?stuck for (?P<time>\d{1,18})s!"
 )
-_HOGGED = re.compile(r"workqueue: \S+ hogged CPU for >\d+us \d+ times")
-_CSD = re.compile(r"csd: Detected non-responsive CSD lock \(#\d+\) on CPU#(\d+), waiting (\d+) ns")
+_HOGGED = re.compile(r"workqueue: \S+ hogged CPU for >\d{1,18}us \d{1,18} times")
+_CSD = re.compile(r"csd: Detected non-responsive CSD lock \(#\d{1,18}\) on CPU#(\d{1,18}), waiting (\d{1,18}) ns")
+_CPU_RANGE = re.compile(r"(?<![\d-])(\d{1,5})(?:-(\d{1,5}))?(?![\d-])")
 
 BLOCKER_LINES = 4
 """The lock's owner is named right after the complaint and its `Tainted:` and `echo 0 >` lines."""
@@ -169,9 +170,8 @@ def _csd(text: str) -> Iterator[Event]:
 def cpu_list(text: str) -> tuple[int, ...]:
     """Return the CPUs of a list as the kernel prints it (%*pbl): `0-2,5` is (0, 1, 2, 5)."""
     cpus: list[int] = []
-    for part in text.strip(",-").split(","):
-        first, _, last = part.partition("-")
+    for first, last in _CPU_RANGE.findall(text):
         # 8192 is the largest NR_CPUS: a garbled range must not fill the memory.
-        if first and int(last or first) < 8192:
+        if int(last or first) < 8192:
             cpus += range(int(first), int(last or first) + 1)
     return tuple(cpus)

@@ -95,22 +95,26 @@ MAX_FOREIGN = 12
 """Lines of other origin after which the lines that follow are another dump, when the end of this one is lost."""
 
 _LEAD = r"(?:#011|\s)*"
-_PLACE = r"(?:Node (?P<node>\d+) )?(?P<zone>DMA32|DMA|Normal|HighMem|Movable|Device)"
-_PAIR = r"[A-Za-z_]+(?:\([a-z]+\))?: ?\d+(?:kB)?"
+_PLACE = r"(?:Node (?P<node>\d{1,18}) )?(?P<zone>DMA32|DMA|Normal|HighMem|Movable|Device)"
+_PAIR = r"[A-Za-z_]+(?:\([a-z]+\))?: ?\d{1,18}(?:kB)?"
 _END = r"(?: all_unreclaimable\? (?P<unreclaimable>yes|no))?\s*"
-_ZONE_LINE = re.compile(rf"{_LEAD}{_PLACE} (?P<pairs>free:\d+kB(?:\s+{_PAIR})*){_END}")
-_NODE_LINE = re.compile(rf"{_LEAD}Node (?P<node>\d+) (?P<pairs>active_anon:\d+kB(?:\s+{_PAIR})*){_END}")
-_BUDDY_LINE = re.compile(rf"{_LEAD}{_PLACE}: (?P<list>(?:\d+\*\d+kB(?: \([A-Z]+\))? )+)= (?P<sum>\d+)kB\s*")
+_ZONE_LINE = re.compile(rf"{_LEAD}{_PLACE} (?P<pairs>free:\d{{1,18}}kB(?:\s+{_PAIR})*){_END}")
+_NODE_LINE = re.compile(rf"{_LEAD}Node (?P<node>\d{{1,18}}) (?P<pairs>active_anon:\d{{1,18}}kB(?:\s+{_PAIR})*){_END}")
+_BUDDY_LINE = re.compile(
+    rf"{_LEAD}{_PLACE}: (?P<list>(?:\d{{1,18}}\*\d{{1,18}}kB(?: \([A-Z]+\))? )+)= (?P<sum>\d{{1,18}})kB\s*"
+)
 _TOTALS_LINE = re.compile(rf"{_LEAD}{_PAIR}(?:\s+{_PAIR})*\s*")
 _TRAILER_LINE = re.compile(
-    rf"{_LEAD}(?:(?P<pages>\d+) (?P<name>total pagecache pages|pages [A-Za-z/ -]*?)"
-    r"|Swap cache stats: add (?P<add>\d+), delete (?P<delete>\d+)(?:, find (?P<find>\d+)/(?P<of>\d+))?"
-    r"|(?P<swap>(?:Free|Total) swap)\s+= (?P<kb>\d+)kB)\s*"
+    rf"{_LEAD}(?:(?P<pages>\d{{1,18}}) (?P<name>total pagecache pages|pages [A-Za-z/ -]{{1,40}}?)"
+    r"|Swap cache stats: add (?P<add>\d{1,18}), delete (?P<delete>\d{1,18})"
+    r"(?:, find (?P<find>\d{1,18})/(?P<of>\d{1,18}))?"
+    r"|(?P<swap>(?:Free|Total) swap)\s+= (?P<kb>\d{1,18})kB)\s*"
 )
-_NUMBER = re.compile(r"([A-Za-z_]+(?:\([a-z]+\))?): ?(\d+)(kB)?")
-_BLOCKS = re.compile(r"(\d+)\*(\d+)kB(?: \(([A-Z]+)\))?")
+_NUMBER = re.compile(r"([A-Za-z_]+(?:\([a-z]+\))?): ?(\d{1,18})(kB)?")
+_BLOCKS = re.compile(r"(\d{1,18})\*(\d{1,18})kB(?: \(([A-Z]+)\))?")
 _OF_A_DUMP = re.compile(
-    rf"{_LEAD}(?:{_PLACE}(?: free)?:|Node \d+ |lowmem_reserve\[\]:|\d+ (?:total )?page|Swap cache|\S+ swap )"
+    rf"{_LEAD}(?:{_PLACE}(?: free)?:|Node \d{{1,18}} "
+    r"|lowmem_reserve\[\]:|\d{1,18} (?:total )?page|Swap cache|\S+ swap )"
 )
 
 _AFTER_RAM = ("HighMem", "reserved", "hwpoisoned", "shared", "MovableOnly")
@@ -141,7 +145,7 @@ def _event(block: Block, first: Message, table: str, rows: list[tuple[str, Row]]
         row["dump"] = dump
     own = rows[0][1] if rows else {}
     lines = 1 + max((row["line"] for _, row in rows if "line" in row), default=first.number) - first.number
-    return Event("mem_info", "info", table, own, ("mem_info", dump), max(1, min(lines, len(block))), rows[1:])
+    return Event("mem_info", "info", table, own, ("mem_info", dump), lines, rows[1:])
 
 
 def _rows(block: Block) -> Iterator[tuple[str, Row] | Loss]:

@@ -83,27 +83,29 @@ REAPER_LINES = 60
 
 _INVOKED = re.compile(r"(?:^[\s>]*|\] )(\S.{0,31}?) invoked oom-killer: ")
 _MASK = re.compile(r"gfp_mask=(0x[0-9a-f]+)(?:\(([^()]*)\)|(?=[,\s]|$))")
-_ORDER = re.compile(r"\border=(-?\d+)(?=,|\s|$)")
+_ORDER = re.compile(r"\border=(-?\d{1,18})(?=,|\s|$)")
 _CONSTRAINT = re.compile(r"oom-kill:constraint=CONSTRAINT_(\w+),")
 _OOM_MEMCG = re.compile(r"oom_memcg=(.*?),task_memcg=")
-_CHOSEN = re.compile(r"task=([^,]*(?:,[^=]*)?),pid=(\d+),uid=(\d+)(?=\s|$)")
-_CHOICE = re.compile(r"(Memory cgroup o|O)ut of memory: Kill process (\d+) \((.*)\) score \d+ or sacrifice child")
+_CHOSEN = re.compile(r"task=([^,]*(?:,[^=]*)?),pid=(\d{1,18}),uid=(\d{1,18})(?=\s|$)")
+_CHOICE = re.compile(
+    r"(Memory cgroup o|O)ut of memory: Kill process (\d{1,18}) \((.*)\) score \d{1,18} or sacrifice child"
+)
 _LIMIT = re.compile(r"[Tt]ask in .* killed as a result of limit of (\S+)")
 _KILLED = re.compile(
-    r"Killed process (?P<pid>\d+)(?:, UID (?P<uid>\d+))?,? \((?P<comm>.*?)\)(?=,|$|\s+(?:total-vm|vsz):|\s*$)"
+    r"Killed process (?P<pid>\d{1,18})(?:, UID (?P<uid>\d{1,18}))?,? \((?P<comm>.*?)\)(?=,|$|\s+(?:total-vm|vsz):|\s*$)"
 )
-_KILLED_PAIR = re.compile(r"\b(total-vm|vsz|anon-rss|file-rss|shmem-rss|UID):? ?(\d+)(?:(kB)|(?=[,\s]))")
-_KILLED_ADJ = re.compile(r"\boom_score_adj:(-?\d+)")
+_KILLED_PAIR = re.compile(r"\b(total-vm|vsz|anon-rss|file-rss|shmem-rss|UID):? ?(\d{1,18})(?:(kB)|(?=[,\s]))")
+_KILLED_ADJ = re.compile(r"\boom_score_adj:(-?\d{1,18})")
 _CONSUMED = {
     "total-vm": "total_vm_kb", "vsz": "total_vm_kb", "anon-rss": "anon_rss_kb", "file-rss": "file_rss_kb",
     "shmem-rss": "shmem_rss_kb", "UID": "uid",
 }  # fmt: skip
 _REAPED = re.compile(
-    r"oom_reaper: (?:reaped process (?P<reaped>\d+) \((?P<comm>.*)\)|unable to reap pid:(?P<unable>\d+) )"
+    r"oom_reaper: (?:reaped process (?P<reaped>\d{1,18}) \((?P<comm>.*)\)|unable to reap pid:(?P<unable>\d{1,18}) )"
 )
 _TASK_HEADER = re.compile(r"\[\s*pid\s*\]\s+(uid\s+tgid\s+total_vm\s.*\bname)\s*")
 _TASK_COLUMNS = {"uid": "uid", "total_vm": "total_vm_pages", "rss": "rss_pages", "oom_score_adj": "oom_score_adj"}
-_TASK_ROW = re.compile(r"\s*\[\s*(\d+)\]\s+(\S.*?)\s*")
+_TASK_ROW = re.compile(r"\s*\[\s*(\d{1,18})\]\s+(\S.*)")
 
 
 def read(block: Block) -> Iterator[Event | Loss]:
@@ -207,9 +209,11 @@ def _tasks(block: Block) -> Iterator[Event | Loss]:
         found = _TASK_ROW.fullmatch(message.text)
         if not found:
             break
-        cells = found[2].split(maxsplit=len(names) - 1)
+        cells = found[2].rstrip().split(maxsplit=len(names) - 1)
         # The name is the last cell; one may be empty or hold blanks, so numbers are counted from the left.
-        if len(cells) < len(names) - 1 or not all(re.fullmatch(r"-?\d+", cell) for cell in cells[: len(names) - 1]):
+        if len(cells) < len(names) - 1 or not all(
+            re.fullmatch(r"-?\d{1,18}", cell) for cell in cells[: len(names) - 1]
+        ):
             yield Loss(f"the OOM task table is cut or garbled at line {message.number}")
             break
         rows.append(("oom_task", _task(message.number, int(found[1]), dict(zip(names, cells, strict=False)))))

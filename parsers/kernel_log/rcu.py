@@ -82,33 +82,36 @@ MAX_FOREIGN = 25
 """Lines of other origin tolerated inside one report before its summary counts as lost. Pieces of a report are
 printed back to back; what comes between is one interleaved message or the head of one interleaved trace."""
 
-_LEAD = r"(?:#011|[\s>])*(?:rcu:)?(?:#011|\s)*"  # `>` is a quoted mail, `#011` a TAB as rsyslog writes it
+# `>` is a quoted mail, `#011` a TAB as rsyslog writes it; bounded, so that a line of blanks costs no time.
+_LEAD = r"(?:#011|[\s>]){0,64}(?:rcu:)?(?:#011|\s){0,64}"
 _IS = r"=(?:3D)?"  # `=3D` is what quoted-printable makes of `=`; D is no decimal digit, so this is unambiguous
 
 _HEADER = re.compile(
     r"INFO: (?:"
     r"(?P<flavour>rcu\w*?)(?:_state)? (?:"
     r"(?P<detected>detected stalls on CPUs/tasks:)|(?P<own>self-detected stall on CPU)"
-    r"|detected stall on CPU (?P<own_cpu>\d+)|(?P<expedited>detected expedited stalls on CPUs/tasks:)"
+    r"|detected stall on CPU (?P<own_cpu>\d{1,18})|(?P<expedited>detected expedited stalls on CPUs/tasks:)"
     r"|(?P<tasks>detected stalls on tasks:|detected stalls\? \(Late IPI\?\))|(?P<short>detected stall, but suppressed))"
-    r"|RCU detected CPU (?:(?P<old_cpu>\d+) stall|(?P<old>stalls:)))"
+    r"|RCU detected CPU (?:(?P<old_cpu>\d{1,18}) stall|(?P<old>stalls:)))"
 )
-_PER_CPU = re.compile(_LEAD + r"(\d+)(?:-[\w.!?]{3,4})?: \(\d+ (?:ticks this GP|GPs behind)\)")
+_PER_CPU = re.compile(_LEAD + r"(\d{1,18})(?:-[\w.!?]{3,4})?: \(\d{1,18} (?:ticks this GP|GPs behind)\)")
 _PER_CPU_REST = re.compile(_LEAD + r"(?:idle=|hardirqs +softirqs|number: |cputime: )")
-_BLOCKED_TASKS = re.compile(_LEAD + r"Tasks blocked on level-\d+ rcu_node \(CPUs \d+-\d+\):(.*)")
+_BLOCKED_TASKS = re.compile(_LEAD + r"Tasks blocked on level-\d{1,18} rcu_node \(CPUs \d{1,18}-\d{1,18}\):(.*)")
 _HOLDOUT = re.compile(r"\S+: \S\S nvcsw: ")
-_PIECE = re.compile(_LEAD + r"(?:(?:\d+(?:-[\w.!?]{3,4})?|P\d+\S*)\s*)*(?:\}.*)?")
-_MEMBER = re.compile(r"(?<!\S)(?:(P\d+)|(\d+)(?:-[\w.!?]{3,4})?)(?=\s)")
-_SUMMARY = re.compile(rf"\((?:detected by (\d+), )?t{_IS}(\d+)(?:/\d+)? jiffies(?=[\s,)])([^)]*\)?)")
-_COUNTER = re.compile(rf"\b([gcq]){_IS}(-?\d+)(?=[\s,)])")
-_EXPEDITED = re.compile(r"\}\s*(\d+) jiffies s: (\d+)(?=\s|$)")
-_STARVED = re.compile(r"(rcu\w*) kthread starved for (\d+) jiffies!(?: g(-?\d+))?")
-_TASK_DUMP = re.compile(r"Task dump for CPU (\d+):")
+_PIECE = re.compile(r"\d{1,18}(?:-[\w.!?]{3,4})?|P\d{1,18}\S*|rcu:|>|#011")
+_MEMBER = re.compile(r"(?<!\S)(?:(P\d{1,18})|(\d{1,18})(?:-[\w.!?]{3,4})?)(?=\s)")
+_SUMMARY = re.compile(
+    rf"\((?:detected by (\d{{1,18}}), )?t{_IS}(\d{{1,18}})(?:/\d{{1,18}})? jiffies(?=[\s,)])([^)]*\)?)"
+)
+_COUNTER = re.compile(rf"\b([gcq]){_IS}(-?\d{{1,18}})(?=[\s,)])")
+_EXPEDITED = re.compile(r"\}\s*(\d{1,18}) jiffies s: (\d{1,18})(?=\s|$)")
+_STARVED = re.compile(r"(rcu\w*) kthread starved for (\d{1,18}) jiffies!(?: g(-?\d{1,18}))?")
+_TASK_DUMP = re.compile(r"Task dump for CPU (\d{1,18}):")
 _TASK_ROW = re.compile(  # sched_show_task(): fixed columns up to 5.9, `task:` … `pid:` since 5.10
     r"(?:task:)?(?P<comm>\S.{0,14}?)\s+(?:state:)?[A-Z]\s+.*?"
-    r"(?:pid:\s*(?P<named>\d+)(?=\s)|\s(?P<pid>\d+)\s+\d+\s+0x)"
+    r"(?:pid:\s*(?P<named>\d{1,18})(?=\s)|\s(?P<pid>\d{1,18})\s+\d{1,18}\s+0x)"
 )
-_TASKS_AGE = re.compile(r"(rcu_tasks\w*): .*?grace period (?:number )?(\d+) .*?is (\d+) jiffies old")
+_TASKS_AGE = re.compile(r"(rcu_tasks\w*): .*?grace period (?:number )?(\d{1,18}) .*?is (\d{1,18}) jiffies old")
 
 FORMS = ("detected", "expedited", "tasks")
 
@@ -176,7 +179,7 @@ def _whole_braces(rest: str, block: Block, report: _Report) -> str:
     for index, message in enumerate(block[1:], 1):
         if _HEADER.search(message.text) or foreign > MAX_FOREIGN:
             break
-        if not _PIECE.fullmatch(message.text):
+        if not all(map(_PIECE.fullmatch, message.text.partition("}")[0].split())):
             foreign += 1
             continue
         rest += " " + message.text
@@ -224,7 +227,7 @@ def _body(block: Block, report: _Report) -> None:
         elif blocked := _BLOCKED_TASKS.match(text):
             # A number that ends the log may have been cut short; each task's number is followed by a blank or slash.
             ended = " " if index + 1 < len(block) else ""
-            report.tasks += re.findall(r"P\d+(?=[\s/])", blocked[1] + ended)
+            report.tasks += re.findall(r"P\d{1,18}(?=[\s/])", blocked[1] + ended)
         elif _HEADER.search(text) or foreign == MAX_FOREIGN:
             return
         elif not _PER_CPU_REST.match(text):
