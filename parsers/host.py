@@ -68,7 +68,8 @@ OPENINGS = (
     (
         "keys",
         re.compile(
-            r"Architecture: +\S|processor\s+: 0|\s*Static hostname: \S|Distributor ID:\s|Description:\s.*(?:Linux|Ubuntu|release)"
+            r"Architecture: +\S|processor\s+: 0|\s*Static hostname: \S|Distributor ID:\s"
+            r"|Description:\s.*(?:Linux|Ubuntu|release)"
         ),
     ),
     ("assigned", re.compile(r"(?:PRETTY_NAME|NAME|DISTRIB_\w+)=")),
