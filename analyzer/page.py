@@ -13,22 +13,23 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import analyzer
 from analyzer import figures, story
+from analyzer.exhibit import exhibits, shown_rows
 from analyzer.figures import causes
 from analyzer.figures.shapes import number
-from analyzer.findings import Evidence, Finding, Verdict
+from analyzer.findings import Verdict
 from analyzer.ranking import CONFIDENCE
-from analyzer.visible import clip, excerpt_lines, visible
+from analyzer.visible import clip, visible
 
 PDF_EVIDENCE = 8
-"""Rows of evidence printed for each finding in the PDF; the attached JSON has the others."""
-PDF_TABLE_ROWS = 24
+"""Pieces of evidence printed for each finding in the PDF; the attached JSON has the others."""
+PDF_TABLE_ROWS = 16
 """A data table is printed in the PDF when it has no more rows than this."""
 MAX_VALUE = 4_000
 """Longest single value written to the page, in characters; WeasyPrint's time grows with the square of a line."""
@@ -36,14 +37,6 @@ MAX_VALUE = 4_000
 STYLES = ("report.css", "print.css")
 SCREEN_STYLES = {"screen.css": "screen", "dark.css": "screen and (prefers-color-scheme: dark)"}
 """Kept from the PDF: WeasyPrint knows neither `sticky` nor colour schemes."""
-
-
-class Shown(NamedTuple):
-    """One row of evidence on the page."""
-
-    anchor: str
-    row: Evidence
-    lines: Sequence[tuple[int, str]]
 
 
 def templates() -> Path:
@@ -81,6 +74,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = number
     environment.filters["clip"] = clip
+    environment.filters["prose"] = _prose
     environment.tests["numeric"] = lambda value: re.fullmatch(r"[\d,.]+( %| s| kB)?|–", value) is not None
     environment.filters["compact"] = lambda value: f"{value:.1f}".removesuffix(".0")
     return environment
@@ -91,6 +85,15 @@ def _finalize(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(clip(value, MAX_VALUE))
     return value
+
+
+def _prose(text: str) -> Markup:
+    """Return a sentence of a rule, what it has in `backticks` as code; everything in it escaped."""
+    parts = visible(clip(text, MAX_VALUE)).split("`")
+    if len(parts) % 2 == 0:  # a lone backtick is only a sign
+        return escape("`".join(parts))
+    marked = (f"<code>{escape(part)}</code>" if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup("").join(Markup(part) for part in marked)
 
 
 def _policy(styles: Sequence[str], script: str) -> str:
@@ -109,7 +112,8 @@ def _view(verdict: Verdict, pdf: bool) -> Mapping[str, Any]:
     """Return all the template is given."""
     findings = {finding.rule: finding for finding in verdict.findings}
     anchors = _anchors([*findings, *(rule.rule for rule in verdict.not_judged)])
-    shown = {rule: _shown(finding, anchors[rule], pdf) for rule, finding in findings.items()}
+    most = PDF_EVIDENCE if pdf else None
+    shown = {rule: exhibits(finding, anchors[rule])[:most] for rule, finding in findings.items()}
     candidates = {candidate.finding.rule for candidate in verdict.candidates}
     return {
         "pdf": pdf,
@@ -125,6 +129,7 @@ def _view(verdict: Verdict, pdf: bool) -> Mapping[str, Any]:
         "roles": {rule: story.role(finding, verdict) for rule, finding in findings.items()},
         "anchors": anchors,
         "shown": shown,
+        "shown_rows": {rule: shown_rows(pieces) for rule, pieces in shown.items()},
         "chains": {c.finding.rule: causes.draw(c.finding, c.chain, findings) for c in verdict.candidates if c.chain},
         "timelines": figures.timelines(verdict),
         "measured": figures.measured(verdict),
@@ -141,9 +146,3 @@ def _anchors(rules: Sequence[str]) -> dict[str, str]:
         plain = re.fullmatch(r"[a-z][a-z0-9-]{0,60}", rule)
         anchors.setdefault(rule, f"rule-{rule}" if plain else f"rule-{index}")
     return anchors
-
-
-def _shown(finding: Finding, anchor: str, pdf: bool) -> list[Shown]:
-    """Return the evidence of a finding as it is printed."""
-    rows = finding.evidence[:PDF_EVIDENCE] if pdf else finding.evidence
-    return [Shown(f"{anchor}-{index}", row, excerpt_lines(row.text, row.line)) for index, row in enumerate(rows, 1)]

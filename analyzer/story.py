@@ -7,9 +7,14 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analyzer.figures.shapes import duration, plural
+from analyzer.figures.shapes import duration, plural, stamp
 from analyzer.findings import SEVERITIES, Finding, Verdict
 from analyzer.visible import one_line
+from parsers.kernel_log.message import YEARLESS
+
+
+TITLES = 4
+"""How many symptoms the story names beside the worst."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,9 @@ def _happened(verdict: Verdict) -> list[str]:
     if symptoms:
         worst = symptoms[0]
         sentences.append(f"{one_line(worst.title, 200)}: {_sentence(worst.text)}")
-        also = [f"“{one_line(finding.title, 120)}”" for finding in symptoms[1:]]
+        also = [f"“{one_line(finding.title, 120)}”" for finding in symptoms[1 : 1 + TITLES]]
+        if len(symptoms) > 1 + TITLES:
+            also.append(plural(len(symptoms) - 1 - TITLES, "milder finding"))
         if also:
             verb = "goes" if len(also) == 1 else "go"
             sentences.append(f"With it {verb} {_and(also)}.")
@@ -116,9 +123,10 @@ def span(verdict: Verdict) -> str:
         uptimes = [float(up) for up in frame.get("uptime_s", pd.Series(dtype=object)).tolist() if not pd.isna(up)]
     if stamps:
         first, last = min(stamps), max(stamps)
-        same_day = first.date() == last.date()
-        text = f"{first:%Y-%m-%d %H:%M:%S} – {last:{'%H:%M:%S' if same_day else '%Y-%m-%d %H:%M:%S'}} UTC"
-        return text if first != last else f"{first:%Y-%m-%d %H:%M:%S} UTC"
+        form = "%H:%M:%S" if first.date() == last.date() else "%Y-%m-%d %H:%M:%S"
+        until = f" – {stamp(last, form)}" if first != last else ""
+        unknown = ", the year is not in the log" if first.year == YEARLESS else ""
+        return f"{stamp(first)}{until} UTC{unknown}"
     if uptimes:
         return f"{duration(min(uptimes))} to {duration(max(uptimes))} after boot"
     return ""

@@ -15,9 +15,10 @@ def timelines(verdict: Verdict) -> list[Figure]:
 def measured(verdict: Verdict) -> list[Figure]:
     """Return every other figure, in the order of the report."""
     case = verdict.case
+    about_stacks = [f.text for f in verdict.findings if any(row.table == "stack" for row in f.evidence)]
     return [
         *hosts.offloads(case),
-        *stacks.figures(case, [finding.text for finding in verdict.findings]),
+        *stacks.figures(case, about_stacks),
         *histogram.figures(case),
         *counts.functions(case),
         *counts.timers(case),

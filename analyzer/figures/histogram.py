@@ -13,7 +13,7 @@ MAX_BUCKETS = 40
 
 def figures(case: Case) -> list[Figure]:
     """Return one figure for each histogram, in the order of the bundle, at most MAX_CHARTS."""
-    columns = ("tool", "metric", "key", "clock", "unit", "low", "high", "events", "cumulative")
+    columns = ("tool", "metric", "key", "clock", "interval", "unit", "low", "high", "events", "cumulative")
     rows = [row for row in records(case, "histogram", *columns) if row["events"] is not None]
     drawn: list[Figure] = []
     charts = [list(group) for _, group in groupby(rows, key=_chart)]
@@ -26,7 +26,7 @@ def figures(case: Case) -> list[Figure]:
 
 def _chart(row: Record) -> tuple[object, ...]:
     """Return what the buckets of one printed histogram have in common."""
-    return (row["member"], row["tool"], row["metric"], row["key"], row["clock"], row["unit"])
+    return (row["member"], row["tool"], row["metric"], row["key"], row["clock"], row["interval"], row["unit"])
 
 
 def _figure(anchor: str, buckets: list[Record], left_out: str) -> Figure:

@@ -26,8 +26,11 @@ def offloads(case: Case) -> list[Figure]:
     if len(devices) > 1:
         caption = f"{plural(len(differ), 'feature differs', 'features differ')} between {', '.join(devices[:6])}."
         table = [_row(feature, cells[feature], shown) for feature in differ]
+        strong = frozenset(
+            (at, column) for at, row in enumerate(table) for column, cell in enumerate(row) if cell.startswith("off")
+        )
         drawn.append(
-            Figure("offload-differs", "", "Offload features that differ", caption, None, head, table, "", more)
+            Figure("offload-differs", "", "Offload features that differ", caption, None, head, table, "", more, strong)
         )
     caption = f"{plural(len(cells), 'feature')} of {plural(len(devices), 'device')} as ethtool printed them."
     table = [_row(feature, found, shown) for feature, found in cells.items()]
@@ -42,8 +45,9 @@ def _device(row: Record) -> str:
 
 def _row(feature: str, found: dict[str, Record], devices: list[str]) -> list[str]:
     """Return one row of the matrix."""
-    first = next(iter(found.values()))
-    return [feature, *(_state(found.get(device)) for device in devices), place(first)]
+    states = [row["state"] for row in found.values()]
+    odd = min(found.values(), key=lambda row: states.count(row["state"]))  # the device unlike the others is the point
+    return [feature, *(_state(found.get(device)) for device in devices), place(odd)]
 
 
 def _state(row: Record | None) -> str:

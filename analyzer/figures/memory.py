@@ -15,7 +15,9 @@ PAGE_KB = 4
 def zones(case: Case) -> list[Figure]:
     """Return one figure for each Mem-Info dump: free memory of each zone against its `min` watermark."""
     rows = [
-        row for row in records(case, "meminfo_zone", "node", "zone", "free_kb", "min_kb") if row["free_kb"] is not None
+        row
+        for row in records(case, "meminfo_zone", "node", "zone", "free_kb", "min_kb")
+        if row["free_kb"] is not None and row["zone"]
     ]
     dumps = [list(group) for _, group in groupby(rows, key=lambda row: row["member"])]
     return [_zones(f"zones-{index}", dump) for index, dump in enumerate(dumps[:MAX_CHARTS], 1)]
@@ -55,7 +57,11 @@ def _low(row: Record) -> bool:
 
 def orders(case: Case) -> list[Figure]:
     """Return one figure for each buddy list: free memory by order."""
-    rows = [row for row in records(case, "buddy", "node", "zone", "order", "blocks") if row["blocks"] is not None]
+    rows = [
+        row
+        for row in records(case, "buddy", "node", "zone", "order", "blocks", "block_kb")
+        if row["blocks"] is not None
+    ]
     lists = [
         list(group)
         for _, group in groupby(rows, key=lambda row: (row["member"], row["line"], row["node"], row["zone"]))
@@ -69,7 +75,9 @@ def orders(case: Case) -> list[Figure]:
 
 def _orders(anchor: str, rows: list[Record], left_out: str = "") -> Figure:
     """Return the figure of one buddy list."""
-    sizes = {int(row["order"]): int(row["blocks"]) * PAGE_KB * 2 ** int(row["order"]) for row in rows}
+    sizes = {
+        int(row["order"]): int(row["blocks"]) * int(row["block_kb"] or PAGE_KB * 2 ** int(row["order"])) for row in rows
+    }
     total = sum(sizes.values())
     items = [
         (f"order {row['order']}", float(sizes[int(row["order"])]), f"{number(row['blocks'])} blocks", "plain")

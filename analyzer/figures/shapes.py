@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analyzer.case import Case
 from analyzer.visible import clip, visible
+from parsers.kernel_log.message import YEARLESS
 
 Record = dict[str, Any]
 """One row of a table; a missing value is None."""
@@ -34,6 +36,16 @@ class Figure:
     """The member (and line) the data comes from."""
     left_out: str = ""
     """What was not drawn, a sentence."""
+    strong: frozenset[tuple[int, int]] = frozenset()
+    """(row, column) of the cells of the data table that stand out."""
+
+    def widths(self) -> list[int]:
+        """Return the share of each column of the data table, in per cent, by what stands in it."""
+        longest = [
+            max([len(name), *(min(len(row[at]), 44) for row in self.rows[:200])]) + 3
+            for at, name in enumerate(self.head)
+        ]
+        return [round(100 * length / sum(longest)) for length in longest]
 
 
 class Bar(NamedTuple):
@@ -135,16 +147,26 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
 
 
+def stamp(at: datetime, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    """Return a time of day; without the year where the log gives none and the year is only a stand-in."""
+    return at.strftime(form.replace("%Y-", "") if at.year == YEARLESS else form)
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """Return `1 thing`, `2 things`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-ACRONYMS = {"rcu", "oom", "tsc", "hpet", "cpu", "nmi", "io", "mce", "nfs", "tcp"}
+WRITTEN = {
+    **{name: name.upper() for name in ("rcu", "oom", "tsc", "hpet", "cpu", "nmi", "io", "mce", "nfs", "tcp")},
+    "alloc": "page allocation",
+    "netdev": "network device",
+    "mem": "memory",
+}
+"""How parts of a kind's name are written out."""
 
 
 def words(name: str) -> str:
     """Return a kind as words: `rcu_stall` as `RCU stall`."""
-    parts = [part.upper() if part in ACRONYMS else part for part in name.replace("_", " ").split()]
-    text = " ".join(parts)
+    text = " ".join(WRITTEN.get(part, part) for part in name.replace("_", " ").split())
     return text[:1].upper() + text[1:]

@@ -69,8 +69,9 @@ def _figure(anchor: str, rows: list[Record], named: set[str]) -> Figure:
     for row in rows:
         frames = row["frames"] if same_leaf else tuple(reversed(row["frames"]))
         _add(tree, [str(frame) for frame in frames[:MAX_DEPTH]], row["events"])
+    telling = {name for name in named if 0 < _passing(rows, name) < total}
     cells: list[Cell] = []
-    hidden = _cells(tree, cells, 0.0, 0, WIDTH / total, total, named)
+    hidden = _cells(tree, cells, 0.0, 0, WIDTH / total, total, telling)
     height = max((cell.y for cell in cells), default=0) + ROW + 2
     traced = str(rows[0]["traced"] or "")
     title = f"Stacks of {one_line(traced, 60)}" if traced else "Stacks"
@@ -86,7 +87,7 @@ def _figure(anchor: str, rows: list[Record], named: set[str]) -> Figure:
     ]
     left_out = [f"{plural(hidden, 'frame')} narrower than {MIN_SHARE:.1%} not drawn"] if hidden else []
     left_out += [f"{plural(len(rows) - 20, 'rarer stack')} not in the table"] if len(rows) > 20 else []
-    caption = _caption(rows, total, top[0], named) + (
+    caption = _caption(rows, total, top[0], telling) + (
         " Read downwards: each frame was called by the one below it."
         if same_leaf
         else " Read downwards: each frame calls the one below it."
@@ -123,15 +124,14 @@ def _cells(tree: _Frame, cells: list[Cell], x: float, depth: int, scale: float, 
     return hidden
 
 
-def _caption(rows: list[Record], total: int, top: Record, named: set[str]) -> str:
-    """Return what the stacks show: the share of the rarest function that a finding names, else the commonest stack."""
-    passing = {
-        name: sum(row["events"] for row in rows if name in row["frames"])
-        for name in sorted(named)
-        if name != str(top["traced"])
-    }
-    telling = {name: events for name, events in passing.items() if 0 < events < total}
+def _passing(rows: list[Record], name: str) -> int:
+    """Return how many stacks have a frame of this name."""
+    return sum(row["events"] for row in rows if name in row["frames"])
+
+
+def _caption(rows: list[Record], total: int, top: Record, telling: set[str]) -> str:
+    """Return what the stacks show: the share of the function that a finding names, else the commonest stack."""
     if telling:
-        name = max(telling, key=lambda name: telling[name])
-        return f"{share(telling[name], total)} of {number(total)} stacks pass through {name}."
+        name = max(sorted(telling), key=lambda name: _passing(rows, name))
+        return f"{share(_passing(rows, name), total)} of {number(total)} stacks pass through {name}."
     return f"{number(total)} stacks counted, {share(top['events'], total)} of them the same."

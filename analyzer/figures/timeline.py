@@ -9,24 +9,27 @@ from typing import NamedTuple
 import pandas as pd
 
 from analyzer.case import Case
-from analyzer.figures.shapes import Figure, Record, duration, number, place, plural, records, words
+from analyzer.figures.axis import Axis, axis
+from analyzer.figures.shapes import Figure, Record, duration, number, place, plural, records, stamp, words
 from analyzer.findings import SEVERITIES
 
-WIDTH, LEFT, RIGHT = 960, 196, 24
+WIDTH, LEFT, RIGHT = 960, 196, 60
 LANE, TOP = 28, 8
+ROW, MAX_BESIDE = 17, 6
+"""Height of a row of bars within a lane, and how many rows a lane may have; further bars share the last."""
 NEAR = 7.0
 """Instants closer than this many pixels are drawn as one diamond with their number."""
 MAX_LANES = 24
 MAX_ROWS = 200
 """Rows of the data table; the rest is in the tables of the analysis."""
 
-STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
-
 
 class Mark(NamedTuple):
     """One diamond or bar."""
 
     x: float
+    y: float
+    """Below the top of its lane: bars that overlap stand below each other."""
     width: float
     """0 for an instant."""
     severity: str
@@ -39,6 +42,7 @@ class Lane(NamedTuple):
 
     label: str
     y: float
+    height: float
     marks: Sequence[Mark]
 
 
@@ -48,6 +52,8 @@ class Timeline:
 
     lanes: Sequence[Lane]
     ticks: Sequence[tuple[float, str]]
+    breaks: Sequence[tuple[float, str]]
+    """Where an empty stretch of the axis was left out, and how long it is."""
     width: float
     height: float
     left: float
@@ -87,6 +93,7 @@ def _lengths(case: Case) -> dict[tuple[str, int], float]:
     known: dict[tuple[str, int], float] = {}
     for table, column, unit in (
         ("alloc_stall", "duration_ms", 1000),
+        ("rcu_stall", "duration_min_s", 1),
         ("rcu_stall", "duration_s", 1),
         ("hung_task", "duration_s", 1),
     ):
@@ -106,18 +113,19 @@ def _happened(row: Record, lengths: dict[tuple[str, int], float], seconds: float
 def _figure(anchor: str, title: str, events: list[Happened], *, wall_clock: bool) -> Figure:
     """Return the timeline of events that share a clock."""
     events.sort(key=lambda event: (event.seconds, event.where))
-    begin = min(event.seconds - event.lasted for event in events)
-    end = max(event.seconds for event in events)
+    along = axis([(event.seconds - event.lasted, event.seconds) for event in events], LEFT, WIDTH - RIGHT)
     kinds: dict[str, list[Happened]] = {}
     for event in sorted(events, key=lambda event: event.seconds - event.lasted):
         kinds.setdefault(event.kind, []).append(event)
-    span = (end - begin) or 1.0
-    scale = (WIDTH - LEFT - RIGHT) / span
-    lanes = [
-        Lane(words(kind), TOP + index * LANE, _marks(found, begin, scale, wall_clock))
-        for index, (kind, found) in enumerate(list(kinds.items())[:MAX_LANES])
-    ]
-    chart = Timeline(lanes, _ticks(begin, end, scale, wall_clock), WIDTH, TOP + len(lanes) * LANE + 30, LEFT)
+    lanes: list[Lane] = []
+    y = float(TOP)
+    for kind, found in list(kinds.items())[:MAX_LANES]:
+        marks = _marks(found, along, wall_clock)
+        lanes.append(Lane(words(kind), y, LANE + max(mark.y for mark in marks), marks))
+        y += lanes[-1].height
+    ticks = [(x, _tick(at, step, along.span, wall_clock)) for x, at, step in along.ticks()]
+    breaks = [(x, f"{duration(left_out)} without events") for x, left_out in along.breaks()]
+    chart = Timeline(lanes, ticks, breaks, WIDTH, y + 30, LEFT)
     rows = [
         [
             _clock(e.seconds, wall_clock),
@@ -133,56 +141,47 @@ def _figure(anchor: str, title: str, events: list[Happened], *, wall_clock: bool
     left_out += [f"{len(events) - MAX_ROWS:,} later events not in the table"] if len(events) > MAX_ROWS else []
     head = ("when" if wall_clock else "uptime", "kind", "severity", "lasted", "message", "where")
     return Figure(
-        anchor, "timeline", title, _caption(events, wall_clock), chart, head, rows, left_out="; ".join(left_out)
+        anchor, "timeline", title, _caption(events, wall_clock, breaks), chart, head, rows, left_out="; ".join(left_out)
     )
 
 
-def _marks(events: list[Happened], begin: float, scale: float, wall_clock: bool) -> list[Mark]:
-    """Return the marks of one lane; instants that would overlap become one."""
+def _marks(events: list[Happened], along: Axis, wall_clock: bool) -> list[Mark]:
+    """Return the marks of one lane; instants that would overlap become one, bars go below each other."""
     marks: list[Mark] = []
+    ends: list[float] = []  # where the last bar of each row of this lane ends
     for event in events:
-        x = LEFT + (event.seconds - event.lasted - begin) * scale
+        x = along.x(event.seconds - event.lasted)
         title = f"{_clock(event.seconds, wall_clock)}: {event.text} ({event.where})"
         if event.lasted:
+            width = max(along.x(event.seconds) - x, 3.0)
+            row = next((row for row, taken in enumerate(ends) if taken + NEAR < x), len(ends))
+            row = min(row, MAX_BESIDE - 1)
+            ends[row : row + 1] = [x + width]
             title = f"lasted {duration(event.lasted)} until {title}"
-            marks.append(Mark(x, max(event.lasted * scale, 3), event.severity, 1, title))
+            marks.append(Mark(x, row * ROW, width, event.severity, 1, title))
         elif marks and not marks[-1].width and x - marks[-1].x < NEAR:
             last = marks[-1]
             worst = max(last.severity, event.severity, key=SEVERITIES.index)
             marks[-1] = last._replace(severity=worst, events=last.events + 1)
         else:
-            marks.append(Mark(x, 0, event.severity, 1, title))
+            marks.append(Mark(x, 0, 0, event.severity, 1, title))
     return marks
-
-
-def _ticks(begin: float, end: float, scale: float, wall_clock: bool) -> list[tuple[float, str]]:
-    """Return about five places on the axis with their labels."""
-    span = (end - begin) or 1.0
-    step = next((step for step in STEPS if span / step <= 6), 10 ** len(str(int(span))) // 2)
-    first = -(-begin // step) * step
-    places = [first + index * step for index in range(int((end - first) // step) + 1)] or [begin]
-    return [(LEFT + (at - begin) * scale, _tick(at, step, span, wall_clock)) for at in places]
 
 
 def _tick(at: float, step: float, span: float, wall_clock: bool) -> str:
     """Return the label of a tick."""
     if not wall_clock:
         return f"{at:,.0f} s"
-    stamp = pd.Timestamp(at, unit="s")
-    if step >= 86400:
-        return stamp.strftime("%Y-%m-%d")
-    form = "%H:%M:%S" if step < 60 else "%H:%M"
-    return stamp.strftime(form if span < 86400 else f"%m-%d {form}")
+    form = "%Y-%m-%d" if step >= 86400 else "%H:%M:%S" if step < 60 else "%H:%M"
+    return stamp(pd.Timestamp(at, unit="s"), form if span < 86400 or step >= 86400 else f"%m-%d {form}")
 
 
 def _clock(seconds: float, wall_clock: bool) -> str:
     """Return a clock reading as written in tables."""
-    if not wall_clock:
-        return f"{seconds:,.3f} s"
-    return pd.Timestamp(seconds, unit="s").strftime("%Y-%m-%d %H:%M:%S")
+    return stamp(pd.Timestamp(seconds, unit="s")) if wall_clock else f"{seconds:,.3f} s"
 
 
-def _caption(events: list[Happened], wall_clock: bool) -> str:
+def _caption(events: list[Happened], wall_clock: bool, breaks: Sequence[tuple[float, str]]) -> str:
     """Return what the timeline shows: the first event, the longest, the span."""
     first = min(events, key=lambda event: event.seconds - event.lasted)
     longest = max(events, key=lambda event: event.lasted)
@@ -195,6 +194,8 @@ def _caption(events: list[Happened], wall_clock: bool) -> str:
     parts.append(f"{plural(len(events), 'event')} within {duration(span)}" if span else plural(len(events), "event"))
     members = {event.where.rpartition(":")[0] for event in events}
     caption = "; ".join(parts) + "."
+    if breaks:
+        caption += f" The axis leaves out {' and '.join(label for _, label in breaks)} (//)."
     if not wall_clock and len(members) > 1:
         caption += f" The {len(members)} members share this axis, though they may be of different boots."
     return caption
