@@ -523,6 +523,15 @@ def test_zone_lines_with_and_without_node(text: str, node: int | None, zone: str
     assert_holds(row, {"node": node, "zone": zone})
 
 
+@pytest.mark.parametrize("edge", ["bounce:0kB lo>", "bounce:0kB>", "shmem_thp: 0kB>", "shmem_thp: >", "high:148>"])
+def test_line_clipped_by_a_pager_keeps_its_whole_numbers(edge: str) -> None:
+    """What stands before the edge is sound, the rest is told as missing."""
+    text = f"Node 0 DMA free:15908kB min:268kB low:332kB {edge}"
+    (row,) = rows(meminfo, text, "meminfo_zone")
+    assert_holds(row, {"free_kb": 15908, "min_kb": 268, "low_kb": 332, "high_kb": None})
+    assert len(losses(meminfo, text)) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [

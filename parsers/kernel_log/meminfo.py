@@ -100,6 +100,7 @@ _PAIR = r"[A-Za-z_]+(?:\([a-z]+\))?: ?\d{1,18}(?:kB)?"
 _END = r"(?: all_unreclaimable\? (?P<unreclaimable>yes|no))?\s*"
 _ZONE_LINE = re.compile(rf"{_LEAD}{_PLACE} (?P<pairs>free:\d{{1,18}}kB(?:\s+{_PAIR})*){_END}")
 _NODE_LINE = re.compile(rf"{_LEAD}Node (?P<node>\d{{1,18}}) (?P<pairs>active_anon:\d{{1,18}}kB(?:\s+{_PAIR})*){_END}")
+_CLIPPED = re.compile(r" (?:[A-Za-z_()]+: )?\S*>$")  # `journalctl` and `less -S` end a line with `>` at the edge
 _BUDDY_LINE = re.compile(
     rf"{_LEAD}{_PLACE}: (?P<list>(?:\d{{1,18}}\*\d{{1,18}}kB(?: \([A-Z]+\))? )+)= (?P<sum>\d{{1,18}})kB\s*"
 )
@@ -134,7 +135,7 @@ def read(block: Block) -> Iterator[Event | Loss]:
     rows = [row for row in found if not isinstance(row, Loss)]
     if rows:
         yield _event(block, first, rows[0][0], rows)
-    elif _OF_A_DUMP.match(first.text) or len(_BLOCKS.findall(first.text)) > 1:
+    if rows or _OF_A_DUMP.match(first.text) or len(_BLOCKS.findall(first.text)) > 1:
         yield from (loss for loss in found if isinstance(loss, Loss))
 
 
@@ -151,10 +152,14 @@ def _event(block: Block, first: Message, table: str, rows: list[tuple[str, Row]]
 def _rows(block: Block) -> Iterator[tuple[str, Row] | Loss]:
     """Yield (table, row) for what block[0] prints, or one Loss."""
     text = block[0].text
-    if " free:" in text and "kB min:" in text:
-        yield _zone(_ZONE_LINE.fullmatch(text), "zone")
-    elif "kB inactive_anon:" in text:
-        yield _zone(_NODE_LINE.fullmatch(text), "node")
+    whole = _CLIPPED.sub("", text)
+    if "kB min:" in text or "kB inactive_anon:" in text:
+        if whole != text:
+            yield Loss("a pager clipped this Mem-Info line (`>`), the numbers after its edge are not there")
+        if " free:" in whole and "kB min:" in whole:
+            yield _zone(_ZONE_LINE.fullmatch(whole), "zone")
+        else:
+            yield _zone(_NODE_LINE.fullmatch(whole), "node")
     elif "*4kB " in text or "*64kB " in text:
         yield from _buddy(_BUDDY_LINE.fullmatch(text))
     elif " isolated_anon:" in text:
