@@ -178,7 +178,7 @@ class Ledger:
 
     def common(self, message: Message, boot: int) -> Row:
         """Return the columns every row has, from the line it stands in."""
-        row: Row = {"member": self.member, "line": message.number, "host": message.host or None, "boot": boot}
+        row: Row = {"line": message.number, "host": message.host or None, "boot": boot}
         return row | {"at": message.at, "uptime_s": message.uptime_s}
 
     def _rows(
@@ -206,7 +206,10 @@ class Ledger:
         further = event.more if full else []
         for table, row in [(event.table, event.row), *further] if event.table else further:
             columns = self.tables[table].columns if table in self.tables else {}
-            rows.append((table, base | {name: value for name, value in links.items() if name in columns} | row))
+            linked = {name: value for name, value in links.items() if name in columns}
+            place = _stands_in(block, row["line"]) if row.get("line", message.number) != message.number else None
+            here = base if place is None else self.common(place, boot) | {"excerpt": excerpt([place.raw])}
+            rows.append((table, here | linked | row))
         return rows
 
     def _put(self, rows: list[tuple[str, Row]]) -> None:
@@ -266,3 +269,8 @@ class Ledger:
         if incident.name.endswith("-rest"):
             what = f"{incident.folded} further {kernel_event['kind']} messages are counted, but not told apart"
             self.gaps.append(Gap(self.member, int(kernel_event["line"]), what))
+
+
+def _stands_in(block: Block, line: int) -> Message | None:
+    """Return the message of a block that stands in this line of the member."""
+    return next((message for message in block if message.number == line), None)

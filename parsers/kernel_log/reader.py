@@ -81,7 +81,7 @@ class Reader:
         self._ledger = Ledger(capture.member, tables)
         self._boots = Boots()
         self._asked = [(family, tuple(word.decode() for word in family.LITERALS)) for family in asked]
-        self._scan = scanner([word for family in asked for word in family.LITERALS] + list(BOOT_MARKS))
+        self._scan = scanner((*(word for family in asked for word in family.LITERALS), *BOOT_MARKS))
         self._bare = False
         self._kernel = False
         self._line = capture.first_line

@@ -9,13 +9,14 @@ can take this module's place: it has to give the same line starts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 Scan = Callable[[bytes, int, int], list[int]]
 """(text, start, stop) to the starts of the lines in text[start:stop] that hold a literal, in order. `start` is the
 start of a line and `stop` the end of one."""
 
 SHARED = 9
-"""Shortest piece that may stand for several literals: shorter ones (`kernel: `) are in every other line."""
+"""Length of the pieces that may stand for several literals: shorter ones (`kernel: `) are in every other line."""
 
 COMMON = (b"kernel", b" process", b"memory ", b"ocation ", b"clocksource")
 """What is too frequent in ordinary logs to be looked for in place of the longer literals that hold it."""
@@ -29,11 +30,10 @@ def needles(literals: Iterable[bytes]) -> list[tuple[bytes, tuple[bytes, ...]]]:
         holders: dict[bytes, set[bytes]] = {}
         for literal in left:
             for start in range(len(literal) - SHARED + 1):
-                for stop in range(start + SHARED, len(literal) + 1):
-                    piece = literal[start:stop]
-                    if not any(common in piece for common in COMMON) or piece == literal:
-                        holders.setdefault(piece, set()).add(literal)
-        best = max(holders, key=lambda piece: (len(holders[piece]), len(piece), piece), default=b"")
+                piece = literal[start : start + SHARED]
+                if not any(common in piece for common in COMMON):
+                    holders.setdefault(piece, set()).add(literal)
+        best = max(holders, key=lambda piece: (len(holders[piece]), piece), default=b"")
         if not best or len(holders[best]) == 1:
             break
         cover.append((best, tuple(sorted(holders[best]))))
@@ -41,7 +41,8 @@ def needles(literals: Iterable[bytes]) -> list[tuple[bytes, tuple[bytes, ...]]]:
     return cover + [(literal, (literal,)) for literal in left]
 
 
-def scanner(literals: Iterable[bytes]) -> Scan:
+@cache
+def scanner(literals: tuple[bytes, ...]) -> Scan:
     """Return the scan for these literals."""
     cover = needles(literals)
 

@@ -132,7 +132,7 @@ def _trace(block: Block, messages: list[Message], offset: int) -> Iterator[Event
     for place, message in enumerate(messages):
         if row := frame(message.text):
             row["depth"] = len(rows)
-            rows.append(("stack_frame", row | {"line": message.number, "excerpt": message.raw}))
+            rows.append(("stack_frame", row | {"line": message.number}))
             last, between = place, 0
             if len(rows) == MAX_FRAMES:
                 break
