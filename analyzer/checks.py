@@ -136,12 +136,12 @@ def _share(node: Binary, leaf: Leaf) -> tuple[Node, Type]:
 def _comparison(node: Binary, leaf: Leaf) -> Node:
     left, of_left = typed(node.left, leaf)
     right, of_right = typed(node.right, leaf)
+    if "list" in (of_left.kind, of_right.kind):
+        raise ExpressionError("a list is not compared as a whole", node.place, "Ask with `has` for what it holds.")
     if of_left.kind != of_right.kind:
         raise ExpressionError(f"a {of_left.kind} is compared with a {of_right.kind}", node.place)
     if of_left.kind == "number":
         left, right, _ = _aligned(left, of_left, right, of_right, node.place)
-    elif of_left.kind == "list":
-        raise ExpressionError("a list is not compared as a whole", node.place, "Ask with `has` for what it holds.")
     elif of_left.kind == "truth":
         raise ExpressionError("conditions are not compared", node.place, "Join them with `and`, `or`, `not`.")
     elif node.sign not in ("==", "!=") and of_left.kind != "time":

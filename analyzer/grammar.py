@@ -35,6 +35,8 @@ from analyzer.suggest import did_you_mean
 _T = TypeVar("_T")
 
 MAX_NESTING = 50
+MAX_TEXT = 10_000
+"""Longest expression, in characters."""
 MAX_TOKENS = 2_000
 MAX_NUMBER = 2**63 - 1
 """The largest whole number a column can hold."""
@@ -84,6 +86,8 @@ def _scanner() -> Any:
 def _tokens(text: str) -> list[_Token]:
     import pyparsing as pp
 
+    if len(text) > MAX_TEXT:
+        raise ExpressionError(f"it is longer than {MAX_TEXT:,} characters", MAX_TEXT)
     try:
         found = _scanner().parse_string(text)
     except pp.ParseException as error:

@@ -52,15 +52,14 @@ def judge(
 
 def _verdict(rule: Rule, view: View) -> list[str] | None:
     """Return None when the rule fires, else why it could not be judged: no reason means it was, and did not fire."""
-    try:
-        held = measure.truth(rule.when, view)
-    except selection.TooManyPairs:
-        return [f"a join of this rule would look at more than {selection.MAX_PAIRS:,} pairs of rows"]
+    held = measure.truth(rule.when, view)
     if held:
         return None
     asked = rule.tables(measure.used(rule.when)) if held is None else []
     missing = sorted({*rule.needs, *asked} - view.tables.keys())
     reasons = [f"no capture in the bundle could have filled `{name}` ({rule.about[name]})" for name in missing]
+    if held is None and view.too_many_pairs:
+        reasons.append(f"a join of this rule would look at more than {selection.MAX_PAIRS:,} pairs of rows")
     if held is None and not reasons:
         reasons = ["the rows it would compare in time have no clock in common"]
     return reasons
@@ -94,10 +93,7 @@ def _finding(rule: Rule, view: View) -> Finding:
 
 def _holds(when: Node, view: View) -> bool:
     """Return whether a condition holds for sure."""
-    try:
-        return measure.truth(when, view) is True
-    except selection.TooManyPairs:
-        return False
+    return measure.truth(when, view) is True
 
 
 def _step(step: Advice, view: View) -> Step:

@@ -68,14 +68,20 @@ class View:
     """Whether a `within` found no clock in common since this was last set to False."""
     untimed_holds: bool = False
     """Whether a `within` without a clock in common holds (an edge) or is unknown (a finding)."""
+    too_many_pairs: set[str] = field(default_factory=set)
+    """Selections given up because their joins look at more than selection.MAX_PAIRS pairs: unknown."""
     _frames: dict[str, pd.DataFrame | None] = field(default_factory=dict)
 
     def frame(self, name: str) -> pd.DataFrame | None:
-        """Return the rows of a selection or table; None when a table it needs is absent."""
+        """Return the rows of a selection or table; None when a table it needs is absent or its join too large."""
         if name not in self.selections:
             return self.tables.get(name)
         if name not in self._frames:
-            self._frames[name] = self._selected(self.selections[name])
+            try:
+                self._frames[name] = self._selected(self.selections[name])
+            except selection.TooManyPairs:
+                self.too_many_pairs.add(name)
+                self._frames[name] = None
         return self._frames[name]
 
     def _selected(self, chosen: Selection) -> pd.DataFrame | None:
@@ -203,7 +209,7 @@ def _argument(node: Node, wanted: str, shapes: Mapping[str, Shape]) -> tuple[Nod
 
 
 def truth(node: Node, view: View) -> bool | None:
-    """Return whether a checked condition holds in a case; None when that is unknown. Raises TooManyPairs."""
+    """Return whether a checked condition holds in a case; None when that is unknown."""
     match node:
         case Unary(sign="not"):
             inner = truth(node.operand, view)

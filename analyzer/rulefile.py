@@ -111,7 +111,7 @@ def read(path: Path, shown: str = "", *, limit: int = MAX_FILE) -> tuple[RuleFil
     if len(raw) > limit:
         return RuleFile(name, ""), [Problem(name, 1, 1, f"is larger than {limit >> 10:,} KiB")]
     try:
-        return loads(raw.decode("utf-8"), name)
+        return loads(raw.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
         return RuleFile(name, ""), [Problem(name, raw.count(b"\n", 0, error.start) + 1, 1, "is not UTF-8")]
 

@@ -190,8 +190,7 @@ def cells(node: Node, frame: pd.DataFrame) -> Cells:
             array = np.full(len(frame), value, dtype=object if isinstance(value, str) else None)
             return Cells(array, np.zeros(len(frame), dtype=bool))
         case Unary(operand=operand):
-            inner = cells(operand, frame)
-            return Cells(-inner.values, inner.missing)
+            return _calculated("-", cells(Literal(node.place, 0), frame), cells(operand, frame))
         case Binary():
             return _calculated(node.sign, cells(node.left, frame), cells(node.right, frame))
     raise TypeError(type(node))
@@ -202,16 +201,19 @@ def _calculated(sign: str, left: Cells, right: Cells) -> Cells:
 
     missing = left.missing | right.missing
     one, other = left.values, right.values
-    if sign == "-":
-        # Two instants in nanoseconds lie beyond what a float holds exactly.
-        return Cells(one - other, missing)
-    if sign == "+":
-        return Cells(one + other, missing)
-    one = one.astype(float)
+    # Instants in nanoseconds need whole numbers, which floats hold exactly to 2**53 only; but those wrap at 2**63.
+    if sign == "*" or max(_largest(one), _largest(other)) > 2**61:
+        one, other = one.astype(float), other.astype(float)
+    if sign in "+-":
+        return Cells(one + other if sign == "+" else one - other, missing)
     if sign == "*":
         return Cells(one * other, missing)
     missing = missing | (other == 0)
     return Cells(one / np.where(other == 0, 1, other), missing)
+
+
+def _largest(numbers: Any) -> float:
+    return max(float(numbers.max()), -float(numbers.min())) if len(numbers) else 0.0
 
 
 def of_series(series: pd.Series[Any]) -> Cells:
@@ -223,7 +225,8 @@ def of_series(series: pd.Series[Any]) -> Cells:
     if kind.startswith("datetime64"):
         return Cells(series.astype("int64").to_numpy(), missing)
     if kind in ("Int64", "boolean"):
-        return Cells(series.fillna(0).to_numpy(dtype="int64" if kind == "Int64" else bool), missing)
+        blank, dtype = (0, "int64") if kind == "Int64" else (False, "bool")
+        return Cells(series.to_numpy(dtype=dtype, na_value=blank), missing)
     if kind == "Float64":
         values = series.to_numpy(dtype="float64", na_value=np.nan)
         missing = missing | np.isnan(values)

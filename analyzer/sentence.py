@@ -86,6 +86,8 @@ def _end(text: str, start: int) -> int:
             quote = char
         elif char == "}":
             return place
+        elif char == "{":
+            break
     raise ExpressionError("this { is never closed", start, "Write {{ for a brace.")
 
 

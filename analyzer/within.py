@@ -34,7 +34,8 @@ def clocks(frame: pd.DataFrame, prefix: str) -> Clocks:
     boots = [None if gone else value for value, gone in zip(boot.values.tolist(), boot.missing.tolist(), strict=True)]
     members = of_series(frame[f"{prefix}member"]).values.tolist()
     hosts = of_series(frame[f"{prefix}host"]).values.tolist()
-    nanoseconds = (uptime.values * 1e9).astype("int64")
+    # No machine is up for three centuries; what a damaged stamp says beyond that must not wrap around.
+    nanoseconds = (uptime.values.clip(-9e9, 9e9) * 1e9).astype("int64")
     return Clocks(at.values, ~at.missing, nanoseconds, ~uptime.missing, list(zip(members, boots, strict=True)), hosts)
 
 
