@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analyzer.bundle import Limits
     from analyzer.case import InventoryEntry
     from analyzer.findings import Candidate, Finding, NotJudged, Verdict
+    from analyzer.limits import Limits
     from parsers.shapes import Gap
 
 __all__ = ["Analysis", "open", "version"]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from analyzer import sniff
-from analyzer.bundle import Limits, Member, members
+from analyzer.bundle import Member, members
+from analyzer.limits import Limits
 from analyzer.sections import Section, command_of_name, cut
 from parsers.shapes import Gap, Parsed, Row
 

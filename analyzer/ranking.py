@@ -35,8 +35,11 @@ def rank(case: Case, findings: list[Finding], not_judged: list[NotJudged], not_f
     edges = [edge for finding in findings for edge in finding.explains if edge.symptom in present]
     put_forward = [present[rule] for rule in sorted(_candidates(present, edges))]
     chains = {finding.rule: chain(finding.rule, edges) for finding in put_forward}
-    compare = cmp_to_key(lambda a, b: _compared(a, b, chains, present)[0])
-    ordered = sorted(put_forward, key=compare, reverse=True)
+
+    def compared(a: Finding, b: Finding) -> int:
+        return _compared(a, b, chains, present)[0]
+
+    ordered = sorted(put_forward, key=cmp_to_key(compared), reverse=True)
     candidates = [
         _candidate(case, finding, ordered[place + 1 : place + 2], chains, present)
         for place, finding in enumerate(ordered)

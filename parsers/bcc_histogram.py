@@ -25,7 +25,8 @@ from itertools import pairwise
 
 import pyparsing as pp
 
-from parsers.funccount import CLOCK, TRACING, Stage, WholeLines, command_of, lost, pattern_of, stages
+from parsers.bcc import CLOCK, TRACING, lost, pattern_of
+from parsers.command import Stage, command_of, stages
 from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
 
 TABLES = {
@@ -166,8 +167,7 @@ def _histograms(capture: Capture, stage: Stage | None, parsed: Parsed) -> Iterat
     """Yield the histograms of a capture; gaps go to `parsed`. Prose after the last one is passed over."""
     above, since_footer, block = _Above(metric=_metric(stage)), list[_Histogram](), list[tuple[int, str]]()
     above.argdist = bool(stage and stage.tool == "argdist")
-    lines = WholeLines(capture)
-    for number, raw in _with_closed_end(lines):
+    for number, raw in _with_closed_end(capture):
         line = INTERRUPT_ECHO.sub("", raw)
         if block and ROWISH.match(line) and len(block) < MAX_BUCKETS:
             block.append((number, raw))
@@ -190,15 +190,15 @@ def _histograms(capture: Capture, stage: Stage | None, parsed: Parsed) -> Iterat
             since_footer = []
     if block:
         yield _read_block(capture.member, block, above, parsed)
-    parsed.gaps += lines.gaps()
+    parsed.gaps += capture.gaps()
 
 
-def _with_closed_end(lines: WholeLines) -> Iterator[tuple[int, str]]:
+def _with_closed_end(capture: Capture) -> Iterator[tuple[int, str]]:
     """Yield whole lines, and the last one too if it is a row: its bar tells whether anything of it is missing."""
-    yield from lines
-    if lines.cut and ROWISH.match(lines.cut[1]):
-        yield lines.cut
-    lines.cut = None
+    yield from capture.whole_lines()
+    if capture.unended and ROWISH.match(capture.unended[1]):
+        yield capture.unended
+        capture.unended = None
 
 
 def _metric(stage: Stage | None) -> str | None:

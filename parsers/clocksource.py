@@ -12,9 +12,8 @@ a blank at the end). Names are compared whole: `tsc-early` is not `tsc`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from parsers.ethtool import LastByte
 from parsers.shapes import Capture, Column, Gap, Parsed, Row, Table, excerpt
 
 TABLES = {
@@ -63,8 +62,6 @@ def parse(capture: Capture) -> Parsed:
     What one host shows of both files makes one row; a file shown again begins another. Lines that are no names (an
     error of cat), an empty file, and a last line that may be cut become gaps. Never raises.
     """
-    end = LastByte(capture.chunks)
-    capture = replace(capture, chunks=end)
     every = list(capture.lines())
     lines = [(number, text) for number, text in every if text.strip()]
     gaps = capture.gaps()
@@ -84,7 +81,7 @@ def parse(capture: Capture) -> Parsed:
         if not named and not marked:
             expected.pop(0)
         names = value.split()
-        if (number, text) == lines[-1] and not end.is_newline and names[-1] not in KNOWN:
+        if (number, text) == lines[-1] and capture.open_end and names[-1] not in KNOWN:
             gaps.append(Gap(capture.member, number, f"cut: `{names[-1]}` may be the beginning of a name"))
             continue
         if which in drafts[-1].row:

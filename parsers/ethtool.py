@@ -21,8 +21,7 @@ with spaces up to 2.6.38), netlink/features.c for `--json`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
@@ -147,8 +146,6 @@ def parse(capture: Capture) -> Parsed:
     called = COMMAND.search(capture.command)
     device = called["device"] if called else None
     changing = bool(called and called["option"] in CHANGING)
-    end = LastByte(capture.chunks)
-    capture = replace(capture, chunks=end)
     lines = list(_clipped(capture.lines()))
     gaps = capture.gaps()
     if any('"ifname"' in text or '"active"' in text for _, text in lines[:HEAD_LINES]):
@@ -167,7 +164,7 @@ def parse(capture: Capture) -> Parsed:
             row = {"device": device, **feature.row()} | {"line": number, "excerpt": excerpt([raw])}
             if old:
                 row["is_group"] = False
-            if number == lines[-1][0] and not end.is_newline and "[" not in text:
+            if number == lines[-1][0] and capture.open_end and "[" not in text:
                 row["fixed"] = None
             table = "offload_change" if changing else "offload"
             tables.setdefault(table, []).append(_of_table(row, changing, capture))
@@ -182,20 +179,6 @@ def feature_of(text: str) -> Feature | None:
     if not found:
         return None
     return Feature(found["name"].replace(" ", "-"), found["state"], bool(found["fixed"]), found["requested"])
-
-
-class LastByte:
-    """Chunks as they pass, remembering whether the last byte was a newline: a line without it may be cut."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = chunks
-        self.is_newline = True
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
-            if chunk:
-                self.is_newline = chunk.endswith(b"\n")
-            yield chunk
 
 
 def _of_table(row: Row, changing: bool, capture: Capture) -> Row:

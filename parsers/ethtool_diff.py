@@ -18,9 +18,9 @@ it the wrong way round. Format: POSIX diff, "Diff -u Output Format".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from parsers.ethtool import COMMAND, FEATURE, HEADER, LEGACY, LastByte, feature_of
+from parsers.ethtool import COMMAND, FEATURE, HEADER, LEGACY, feature_of
 from parsers.shapes import Capture, Gap, Parsed, Row, Table, excerpt
 
 TABLES: dict[str, Table] = {}
@@ -66,8 +66,6 @@ def parse(capture: Capture) -> Parsed:
 
     Lines in a hunk that show no feature, and hunks that end early, become gaps. Never raises.
     """
-    end = LastByte(capture.chunks)
-    capture = replace(capture, chunks=end)
     first, second = sides = _sides(capture.command)
     rows: list[Row] = []
     gaps: list[Gap] = []
@@ -102,7 +100,7 @@ def parse(capture: Capture) -> Parsed:
             else:
                 gaps.append(Gap(capture.member, number, f"not a feature: `{bare.strip()[:100]}`"))
     gaps += _early_end(capture.member, number, sides)
-    if not end.is_newline:
+    if capture.open_end:
         for row in rows[-2:]:
             if row["line"] == number and "[" not in row["excerpt"]:
                 row["fixed"] = None  # `[fixed]` may have been cut off

@@ -8,18 +8,18 @@
     tcp_push_one                              496
 
 Table: `func_count`. Format: bcc, tools/funccount.py: `%-36s %8s` since 2016, `ADDR FUNC COUNT` before (2015). A
-function that was not called is not printed, so absent means 0; each block counts from zero. The other bcc parsers
-take from here what all bcc tools share: the command line, the `Tracing …` line, the clock and the loss markers.
+function that was not called is not printed, so absent means 0; each block counts from zero.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from parsers.bcc import CLOCK, NOTICES, TRACING, lost, pattern_of
+from parsers.command import command_of, stage_of
 from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
 
 TABLES = {
@@ -46,158 +46,9 @@ BEGINS = re.compile(
     re.MULTILINE,
 )
 
-CLOCK = re.compile(r"^\[?(\d\d:\d\d:\d\d)\]?:?\s*$")
-"""A time stamp on a line of its own (-T); argdist prints it in brackets, ext4dist with a colon."""
-
-TRACING = re.compile(
-    r"^(?:Tracing|Sampling|Measuring)(?: [\w ]+ for \"(?P<pattern>[^\"]*)\"| ?(?P<what>[^\".]*?)) ?"
-    r"\.+ +(?:Hit )?Ctrl[-+]C to (?:end|exit|quit)"
-)
-"""The line a bcc tool prints once it is attached."""
-
-NOTICES = re.compile(r"^(?:Detaching\.{3}|Exiting trace of .*|\.{3}|\[(?:\.{3}|…)\])\s*$")
-"""Lines of a run that are neither data nor prose: end marks, and elisions made by whoever pasted it."""
-
-LOSS = re.compile(
-    r"^(?:Possibly lost|Lost) (\d+) (?:samples|events)"
-    r"|^WARNING: (\d+) stack traces? (?:lost and )?could not be displayed"
-    r"|^WARNING: hash table full"
-)
-"""bcc's own words for lost events: perf_reader.c, and the tools' warnings about full maps."""
-
 ROW = re.compile(r"^(?P<name>\S+|\S.{0,400}?(?=[ \t]{2,})|\S.{0,300}[(<:].{0,100}?)[ \t]+(?P<events>\d+)[ \t]*$")
 """A name may hold blanks (C++): then it is told from prose by its padding or its punctuation."""
 ADDRESS = re.compile(r"^[0-9a-f]{8,16}[ \t]+(?=\S)")
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One command of a pipeline."""
-
-    tool: str
-    """Its name without path, `.py`, or Debian's `-bpfcc`."""
-    words: list[str]
-    """Its arguments."""
-
-    def flag(self, letter: str, name: str = "") -> bool:
-        """Return whether an option without value is given, alone or among others (`-uTi`)."""
-        return any(word == f"--{name}" or re.fullmatch(rf"-[A-Za-z]*{letter}[A-Za-z]*", word) for word in self.words)
-
-    def value(self, letter: str, name: str = "") -> str | None:
-        """Return an option's value: `-i 1`, `-i1`, `-uTi 1`, `--interval 1` or `--interval=1`."""
-        for word, after in zip(self.words, [*self.words[1:], ""], strict=True):
-            if found := re.fullmatch(rf"-[A-Za-z]*?{letter}(\d.*)?|--{name or letter}(?:=(.*))?", word):
-                return found[1] or found[2] or after or None
-        return None
-
-    def number(self, letter: str, name: str = "") -> float | None:
-        """Return an option's value where it is a number."""
-        value = self.value(letter, name)
-        return float(value) if value and re.fullmatch(r"\d+(?:\.\d+)?", value) else None
-
-    def operands(self, valued: str) -> list[str]:
-        """Return the words that are neither options nor the value of an option whose letter is in `valued`."""
-        before = ["", *self.words]
-        return [
-            word
-            for previous, word in zip(before, self.words, strict=False)
-            if not word.startswith("-") and not re.fullmatch(rf"-[A-Za-z]*[{valued}]|--[a-z-]+", previous)
-        ]
-
-
-_BEFORE_TOOL = {"sudo", "time", "nice", "ionice", "stdbuf", "timeout", "env", "taskset", "exec"}
-
-
-def stages(command: str) -> list[Stage]:
-    """Return the commands of a shell line, split at `|`, `&&` and `;` outside quotes; never raises."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars="|&;")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        words = list(lexer)
-    except ValueError:  # a quote was never closed: the line is cut
-        words = command.split()
-    pipeline: list[list[str]] = [[]]
-    for word in words:
-        if word and not word.strip("|&;"):
-            pipeline.append([])
-        else:
-            pipeline[-1].append(word)
-    return [_stage(each) for each in pipeline if each]
-
-
-def _stage(words: list[str]) -> Stage:
-    """Return a command without what only wraps it: `sudo -u x`, `VAR=1`, `timeout 10`, `python3`."""
-    at, wrapped = 0, False
-    while at < len(words) - 1:
-        name = words[at].rsplit("/", 1)[-1]
-        if name in _BEFORE_TOOL or re.fullmatch(r"python[\d.]*", name):
-            wrapped = True
-        elif not re.match(r"\w+=", name) and not (wrapped and re.match(r"-|\d+[smh]?$", name)):
-            break
-        at += 1
-    name = words[at].rsplit("/", 1)[-1]
-    return Stage(name.removesuffix(".py").removesuffix("-bpfcc"), words[at + 1 :])
-
-
-def command_of(head: str) -> str:
-    """Return the command in the `$ COMMAND` line a head may begin with, else an empty string."""
-    return head.partition("\n")[0][2:].strip() if head.startswith("$ ") else ""
-
-
-def stage_of(command: str, tools: Iterable[str]) -> Stage | None:
-    """Return the first stage that runs one of the tools."""
-    return next((stage for stage in stages(command) if stage.tool in tools), None)
-
-
-def pattern_of(text: str) -> str:
-    """Return a traced pattern without the `b'…'` that some Python 3 builds print around it."""
-    found = re.fullmatch(r"b?'(.*)'", text)
-    return found[1] if found else text
-
-
-class WholeLines:
-    """The lines of a capture that end in a newline: of a cut file, the last one may lack its last digits."""
-
-    def __init__(self, capture: Capture) -> None:
-        self.cut: tuple[int, str] | None = None
-        """The last line when it has no newline; known once the others were read."""
-        self._last = b""
-        self._capture = replace(capture, chunks=self._watched(capture.chunks))
-
-    def _watched(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
-            self._last = chunk[-1:] or self._last
-            yield chunk
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        held: tuple[int, str] | None = None
-        for each in self._capture.lines():
-            if held is not None:
-                yield held
-            held = each
-        if held is not None and self._last == b"\n":
-            yield held
-        elif held is not None and held[1].strip():
-            self.cut = held
-
-    def gaps(self) -> list[Gap]:
-        """Return a gap for the cut last line, and those for lines longer than a line may be."""
-        gaps = self._capture.gaps()
-        if self.cut:
-            gaps.append(Gap(self._capture.member, self.cut[0], "the capture ends inside this line: not counted"))
-        return gaps
-
-
-def lost(member: str, number: int, line: str) -> tuple[Gap, Row] | None:
-    """Return the gap and the `log_loss` row of a loss marker, None for any other line."""
-    found = LOSS.match(line)
-    if not found:
-        return None
-    row: Row = {"line": number, "excerpt": excerpt([line]), "kind": "bcc"}
-    if events := found[1] or found[2]:
-        row["lost"] = int(events)
-    return Gap(member, number, f"the tool lost events: {line.strip()}"), row
 
 
 @dataclass(slots=True)
@@ -229,9 +80,9 @@ def parse(capture: Capture) -> Parsed:
     operands = stage.operands("pidDcT") if stage else []
     traced = operands[-1] if operands else None
     interval_s = stage.number("i", "interval") or stage.number("d", "duration") if stage else None
-    lines, blocks = WholeLines(capture), list[_Block]()
+    blocks = list[_Block]()
     parsed = Parsed({"func_count": []})
-    for tracing in _read(capture.member, lines, blocks, parsed):
+    for tracing in _read(capture, blocks, parsed):
         traced = tracing
     timed = bool(stage and stage.number("i", "interval"))
     for before, block in zip([None, *blocks], blocks, strict=False):
@@ -239,14 +90,14 @@ def parse(capture: Capture) -> Parsed:
         for row in block.rows:
             own: Row = {"tool": "funccount", "traced": traced, "interval_s": interval_s, "partial": partial}
             parsed.rows["func_count"].append(row | own | {"interval": block.interval, "clock": block.clock})
-    parsed.gaps += lines.gaps()
+    parsed.gaps += capture.gaps()
     return parsed
 
 
-def _read(member: str, lines: WholeLines, blocks: list[_Block], parsed: Parsed) -> Iterator[str]:
+def _read(capture: Capture, blocks: list[_Block], parsed: Parsed) -> Iterator[str]:
     """Fill `blocks` until a line that cannot belong to a run of funccount; yield the traced pattern when told."""
     clock, interrupted, inside, width = None, False, False, 0
-    for number, raw in lines:
+    for number, raw in capture.whole_lines():
         line = INTERRUPT_ECHO.sub("", raw)
         interrupted = interrupted or line != raw
         if found := CLOCK.match(line):
@@ -254,7 +105,7 @@ def _read(member: str, lines: WholeLines, blocks: list[_Block], parsed: Parsed) 
         elif HEADER.match(line):
             blocks.append(_Block(len(blocks), clock, interrupted))
             clock, inside, width = None, True, len(line.rstrip())
-        elif loss := lost(member, number, line):
+        elif loss := lost(capture.member, number, line):
             parsed.gaps.append(loss[0])
             parsed.rows.setdefault("log_loss", []).append(loss[1])
         elif (found := TRACING.match(line)) and not blocks:
@@ -266,7 +117,7 @@ def _read(member: str, lines: WholeLines, blocks: list[_Block], parsed: Parsed) 
             row: Row = {"line": number, "excerpt": excerpt([raw]), "function": ADDRESS.sub("", found["name"])}
             blocks[-1].rows.append(row | {"events": int(found["events"])})
         elif inside and len(line.split()) <= 2:
-            parsed.gaps.append(Gap(member, number, f"a row without a count: {line.strip()[:80]}"))
+            parsed.gaps.append(Gap(capture.member, number, f"a row without a count: {line.strip()[:80]}"))
         elif blocks:
             return
 

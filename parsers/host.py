@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
-from parsers.ethtool import LastByte
 from parsers.shapes import Capture, Column, Gap, Parsed, Row, Table, excerpt
 
 TABLES = {
@@ -87,8 +85,6 @@ def parse(capture: Capture) -> Parsed:
 
     Lines that state none of the facts are passed over; a capture that states none at all becomes a gap. Never raises.
     """
-    end = LastByte(capture.chunks)
-    capture = replace(capture, chunks=end)
     rows: list[Row] = []
     gaps: list[Gap] = []
     seen: set[Fact] = set()
@@ -101,7 +97,7 @@ def parse(capture: Capture) -> Parsed:
         if read is None:
             kind = _kind(f"$ {capture.command}\n{text}") or _kind(text) or "keys"
             read = READERS[kind]
-        if number == lines[-1][0] and not end.is_newline and not (kind == "uname" and WHOLE_UNAME.match(text)):
+        if number == lines[-1][0] and capture.open_end and not (kind == "uname" and WHOLE_UNAME.match(text)):
             gaps.append(Gap(capture.member, number, "the last line has no end, it may be cut: not read"))
             processors = None
             break

@@ -19,9 +19,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from parsers.ethtool import LastByte
 from parsers.shapes import Capture, Column, Gap, Parsed, Row, Table, excerpt
 
 TABLES = {
@@ -94,8 +92,6 @@ def parse(capture: Capture) -> Parsed:
     A device whose first line is cut, and lines of /proc files that cannot be read, become gaps. `link` is present
     only when a device was shown (`ip -o addr` shows none). Never raises.
     """
-    end = LastByte(capture.chunks)
-    capture = replace(capture, chunks=end)
     lines = list(capture.lines())
     gaps = capture.gaps()
     rows: list[Row] = []
@@ -104,7 +100,7 @@ def parse(capture: Capture) -> Parsed:
     for part in _blocks(lines):
         number, text = part[0]
         last = part[-1][0] >= final
-        cut = part[-1][0] == lines[-1][0] and not end.is_newline
+        cut = part[-1][0] == lines[-1][0] and capture.open_end
         if HEADER.match(text):
             if row := _ip_row(part, "-d" in capture.command, last, cut):
                 rows.append(row | _common(capture, part))

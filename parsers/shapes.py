@@ -86,23 +86,48 @@ class Capture:
     """The host the prompt names (`root@db42:~# …`), else empty."""
     cut_lines: list[int] = field(default_factory=list)
     """Filled while reading: numbers of the lines longer than MAX_LINE, which were handed on clipped."""
+    open_end: bool = False
+    """Filled while reading: the last line has no newline, so it may have lost its last digits."""
+    unended: tuple[int, str] | None = None
+    """Filled by `whole_lines`: the last line, held back because it has no newline."""
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield (line number, text) without the newline, CR stripped, undecodable bytes as \\xNN."""
         number = self.first_line
-        for raw in split_lines(self.chunks):
+        for raw in split_lines(self._watched()):
             if len(raw) > MAX_LINE:
                 self.cut_lines.append(number)
                 raw = raw[:MAX_LINE]
             yield number, raw.removesuffix(b"\r").decode("utf-8", "backslashreplace")
             number += 1
 
+    def whole_lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that end in a newline: of a cut capture, the last one may lack its last digits."""
+        held: tuple[int, str] | None = None
+        for each in self.lines():
+            if held is not None:
+                yield held
+            held = each
+        if held is not None and not self.open_end:
+            yield held
+        elif held is not None and held[1].strip():
+            self.unended = held
+
     def gaps(self) -> list[Gap]:
-        """Return a gap for every line that was handed on clipped; ask after the last line was read."""
-        return [
+        """Return a gap for every line handed on clipped, and for one held back; ask after the last line was read."""
+        gaps = [
             Gap(self.member, number, f"line is longer than {MAX_LINE} characters, the rest was not read")
             for number in self.cut_lines
         ]
+        if self.unended is not None:
+            gaps.append(Gap(self.member, self.unended[0], "the capture ends inside this line: not counted"))
+        return gaps
+
+    def _watched(self) -> Iterator[bytes]:
+        for chunk in self.chunks:
+            if chunk:
+                self.open_end = not chunk.endswith(b"\n")
+            yield chunk
 
 
 @dataclass(slots=True)

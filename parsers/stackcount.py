@@ -19,17 +19,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.funccount import (
-    CLOCK,
-    NOTICES,
-    TRACING,
-    Stage,
-    WholeLines,
-    command_of,
-    lost,
-    pattern_of,
-    stage_of,
-)
+from parsers.bcc import CLOCK, NOTICES, TRACING, lost, pattern_of
+from parsers.command import Stage, command_of, stage_of
 from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
 
 TABLES = {
@@ -149,8 +140,7 @@ def parse(capture: Capture) -> Parsed:
     operands = stage.operands("piDc") if stage else []
     reading = _Reading(capture, stage, Parsed({"stack": []}), operands[-1] if operands else None)
     folded = bool(stage and stage.flag("f", "folded"))
-    lines = WholeLines(capture)
-    for number, raw in lines:
+    for number, raw in capture.whole_lines():
         line = INTERRUPT_ECHO.sub("", raw)
         if _beside(reading, number, line):
             continue
@@ -161,7 +151,7 @@ def parse(capture: Capture) -> Parsed:
     if reading.frames:
         what = "the capture ends before the count of this stack: not counted"
         reading.parsed.gaps.append(Gap(capture.member, reading.first_line, what))
-    reading.parsed.gaps += lines.gaps()
+    reading.parsed.gaps += capture.gaps()
     return reading.parsed
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from parsers.funccount import Stage, WholeLines, command_of, lost, stages
+from parsers.bcc import lost
+from parsers.command import Stage, command_of, stages
 from parsers.perf_script.record import read_record, recording, sample_faults
 from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
 
@@ -95,8 +96,7 @@ def parse(capture: Capture) -> Parsed:
     """
     pipeline = _pipeline(capture.command)
     records, rows, losses, gaps = list[Row](), list[Row](), list[Row](), list[Gap]()
-    lines = WholeLines(capture)
-    for number, raw in lines:
+    for number, raw in capture.whole_lines():
         line = INTERRUPT_ECHO.sub("", raw)
         if loss := lost(capture.member, number, line):
             gaps.append(loss[0])
@@ -110,7 +110,7 @@ def parse(capture: Capture) -> Parsed:
             break
         elif rows:
             gaps.append(Gap(capture.member, number, f"a row without a count: {line.strip()[:80]}"))
-    gaps += lines.gaps()
+    gaps += capture.gaps()
     if pipeline.timers:
         tables = {"timer": [_timer(row, capture.command) for row in rows]}
         if not pipeline.truncated:

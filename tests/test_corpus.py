@@ -19,7 +19,7 @@ FILES = sorted(path for path in CORPUS.glob("*/*") if path.suffix in (".txt", ".
 PARSERS = [
     importlib.import_module(f"parsers.{module.name}")
     for module in pkgutil.iter_modules(parsers.__path__)
-    if module.name != "shapes"
+    if hasattr(importlib.import_module(f"parsers.{module.name}"), "sniff")
 ]
 CUTS = 40
 """How many places each capture is cut at: enough to meet every line of the smaller ones."""
@@ -47,8 +47,7 @@ def rows_of(parsed: Parsed) -> dict[str, list[dict[str, Any]]]:
     """Return the rows without what every row repeats (member) or what only repeats the file (excerpt)."""
     return {
         table: [
-            {k: plain(v) for k, v in row.items() if k not in ("member", "excerpt") and v is not None}
-            for row in rows
+            {k: plain(v) for k, v in row.items() if k not in ("member", "excerpt") and v is not None} for row in rows
         ]
         for table, rows in parsed.rows.items()
         if rows

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.funccount import command_of, stages
+from parsers.command import command_of, stages
 from parsers.perf_script.event import BEGINS, text, who
 from parsers.perf_script.reading import MAX_DAMAGE, MAX_GROUPS, Reading, Sum, read
 from parsers.perf_script.record import recording, sample_faults

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.funccount import Stage, stages
+from parsers.command import Stage, stages
 from parsers.shapes import Gap, Row, excerpt
 
 WOKEN = re.compile(r"\[ perf record: Woken up (\d+) times to write data \]")
