@@ -12,7 +12,6 @@ from analyzer.findings import SEVERITIES, Finding, Verdict
 from analyzer.visible import one_line
 from parsers.kernel_log.message import YEARLESS
 
-
 TITLES = 4
 """How many symptoms the story names beside the worst."""
 

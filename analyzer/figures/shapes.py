@@ -42,7 +42,7 @@ class Figure:
     def widths(self) -> list[int]:
         """Return the share of each column of the data table, in per cent, by what stands in it."""
         longest = [
-            max([len(name), *(min(len(row[at]), 44) for row in self.rows[:200])]) + 3
+            max([7, len(name) + 2, *(min(len(row[at]), 34) for row in self.rows[:200])]) + 3
             for at, name in enumerate(self.head)
         ]
         return [round(100 * length / sum(longest)) for length in longest]
