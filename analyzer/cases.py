@@ -60,11 +60,16 @@ def run(rules: Iterable[Rule]) -> list[Result]:
 
 
 def lacking(rule: Rule) -> list[str]:
-    """Return which kinds of case a rule lacks, of one that finds, one that finds nothing, one that is not judged."""
+    """Return which kinds of case a rule lacks, of one that finds, one that finds nothing, one that is not judged.
+
+    Raises RulesError when its case file is broken.
+    """
     kinds = set()
     if rule.cases.is_file():
         file, problems = _read(rule)
-        kinds = {_kind(case["finds"]) for case in file.data} if not problems else set()
+        if problems:
+            raise RulesError(problems)
+        kinds = {_kind(case["finds"]) for case in file.data}
     return [kind for kind in ("finds", "nothing", "not judged") if kind not in kinds]
 
 

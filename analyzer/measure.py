@@ -2,7 +2,7 @@
 
 Three answers: yes, no, and unknown (None), which is what every question about a table gives that is not in the case.
 The least, the greatest or a ratio of no rows is nothing, and no comparison with nothing holds. A rule that can do
-without a table says so with `present`: `exists(a) or present(b) and exists(b)` is *no*, not unknown, without b.
+without a table asks `found(b)`, which is no where `exists(b)` is unknown.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FUNCTIONS = {
     "exists": ("selection",),
-    "present": ("selection",),
+    "found": ("selection",),
     "count": ("selection",),
     "sum": ("number column",),
     "min": ("column",),
@@ -174,7 +174,7 @@ def _call(call: Call, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
     given = [_argument(arg, want, shapes) for arg, want in zip(call.args, wanted, strict=True)]
     node = Call(call.place, call.function, tuple(arg for arg, _ in given))
     kinds = [kind for _, kind in given]
-    if call.function in ("exists", "present", "within"):
+    if call.function in ("exists", "found", "within"):
         return node, Type("truth")
     if call.function == "share" and kinds[0] != kinds[1]:
         raise ExpressionError("a share needs two selections, or two columns in one unit", call.place)
@@ -231,11 +231,12 @@ def truth(node: Node, view: View) -> bool | None:
             return (found in [item.value for item in items if isinstance(item, Literal)]) is (sign == "in")
         case Binary():
             return _compared(node.sign, value(node.left, view), value(node.right, view))
-        case Call(function="present", args=args):
-            return _is_present(args[0], view)
         case Call(function="exists", args=args):
             frame = _frame(args[0], view)
             return None if frame is None else len(frame) > 0
+        case Call(function="found", args=args):
+            frame = _frame(args[0], view)
+            return frame is not None and len(frame) > 0
         case Call(function="within"):
             return _within(node, view)
     raise TypeError(type(node))
@@ -266,12 +267,6 @@ def _compared(sign: str, left: Value, right: Value) -> bool | None:
 def _frame(node: Node, view: View) -> pd.DataFrame | None:
     assert isinstance(node, Name)
     return view.frame(node.parts[0])
-
-
-def _is_present(node: Node, view: View) -> bool:
-    """Return whether every table of a selection is in the case, never unknown."""
-    assert isinstance(node, Name)
-    return view.shapes[node.parts[0]].tables <= view.tables.keys()
 
 
 def _within(call: Call, view: View) -> bool | None:

@@ -83,7 +83,7 @@ STALLS: list[Row] = [
     ("text", "with_rows", "empty", "absent"),
     [
         ("exists(stall)", True, False, None),
-        ("present(stall)", True, True, False),
+        ("found(stall)", True, False, False),
         ("count(stall) == 3", True, False, None),
         ("count(stall) == 0", False, True, None),
         ("sum(stall.duration_ms) == 285380", True, False, None),
