@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from analyzer import measure, selection, sentence
+from analyzer import condition, measure, selection, sentence
 from analyzer.case import Case
 from analyzer.expression import Node
 from analyzer.findings import SEVERITIES, Edge, Evidence, Finding, NotJudged, Step
@@ -157,7 +157,7 @@ def _columns(frame: pd.DataFrame, prefix: str) -> dict[str, tuple[Any, Any]]:
     """Return (values, where there is one) of the common columns of one side of a selection."""
     found = {}
     for name in ("member", "line", "excerpt", "host", "at", "uptime_s", "boot"):
-        cells = selection.of_series(frame[f"{prefix}{name}"])
+        cells = condition.of_series(frame[f"{prefix}{name}"])
         found[name] = (cells.values, ~cells.missing)
     return found
 

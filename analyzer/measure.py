@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from analyzer import checks, selection, within
+from analyzer import checks, condition, selection, within
 from analyzer.checks import Type
 from analyzer.expression import Amount, Binary, Call, ExpressionError, Listing, Literal, Name, Node, Selection, Unary
 from analyzer.quantity import UNITS, number
@@ -347,7 +347,7 @@ def _aggregate(function: str, node: Node, frame: pd.DataFrame) -> Value:
     assert isinstance(node, Name)
     if function == "count":
         return len(frame)
-    cells = selection.of_series(frame[node.parts[1]])
+    cells = condition.of_series(frame[node.parts[1]])
     there: list[Any] = cells.values[~cells.missing].tolist()
     if function == "distinct":
         return len(set(there))
@@ -370,7 +370,7 @@ def _incidents(frame: pd.DataFrame) -> int:
 
 def _distinct(series: pd.Series[Any]) -> list[Any]:
     """Return the distinct values of a column in the order of their first row; those of lists one by one."""
-    cells = selection.of_series(series)
+    cells = condition.of_series(series)
     there = cells.values[~cells.missing].tolist()
     flat = [item for value in there for item in (value if isinstance(value, tuple) else (value,))]
     return list(dict.fromkeys(flat))

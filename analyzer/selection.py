@@ -1,25 +1,20 @@
-"""Selections: which rows of which tables, decided without ever handing a rule's text to pandas.
-
-A cell that is missing makes every comparison with it false, `!=` included; `not (…)` of that comparison is then true.
-"""
+"""Selections: rows of one table, or of several side by side, that a condition lets through."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from analyzer import checks, pattern
+from analyzer import checks
 from analyzer.checks import Type
+from analyzer.condition import cells, holds
 from analyzer.expression import (
     Binary,
     Call,
     ExpressionError,
-    Listing,
-    Literal,
     Name,
     Node,
-    Regex,
     Selection,
     Source,
     Unary,
@@ -28,11 +23,10 @@ from analyzer.suggest import did_you_mean
 from parsers.shapes import Table
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
 
-    Bools = np.ndarray[Any, np.dtype[np.bool_]]
-
+MAX_SIDES = 8
+"""Most tables whose rows stand side by side in one selection: joining joins doubles their number each time."""
 MAX_PAIRS = 1_000_000
 """Most pairs of rows a join may look at."""
 
@@ -72,6 +66,8 @@ def checked(selection: Selection, known: Mapping[str, Shape]) -> tuple[Selection
         if shape.columns.keys() & whole.columns.keys():
             raise ExpressionError(f"two sides are called {source.alias}", source.place, "Name them with `as`.")
         whole = Shape({**whole.columns, **shape.columns}, whole.tables | shape.tables, (*whole.sides, *shape.sides))
+        if len(whole.sides) > MAX_SIDES:
+            raise ExpressionError(f"it joins more than {MAX_SIDES} tables", source.place)
         condition = _condition(on, whole, "")
         assert condition is not None
         joins.append((source, condition))
@@ -112,20 +108,70 @@ def _condition(node: Node | None, shape: Shape, alias: str) -> Node | None:
 def rows(selection: Selection, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the rows of a checked selection; raises TooManyPairs. `frames` holds every source it names."""
     frame = frames[selection.source.name]
-    if selection.joins:
-        frame = frame.add_prefix(f"{selection.source.alias}.")
+    if not selection.joins:
+        if selection.where is not None:
+            frame = frame.loc[holds(selection.where, frame)]
+        return frame.reset_index(drop=True)
+    # What `where` says of one side alone is asked before pairing, the rest as soon as its columns are there.
+    waiting = _parts(selection.where)
+    frame, waiting = _filtered(frame.add_prefix(f"{selection.source.alias}."), waiting)
     for source, on in selection.joins:
-        frame = _joined(frame, frames[source.name].add_prefix(f"{source.alias}."), on)
-    if selection.where is not None:
-        frame = frame.loc[holds(selection.where, frame)]
-    return frame.reset_index(drop=True)
+        right, waiting = _filtered(frames[source.name].add_prefix(f"{source.alias}."), waiting)
+        known = {*frame.columns, *right.columns}
+        now = [part for part in waiting if _names(part) <= known]
+        frame = _joined(frame, right, [*_parts(on), *now])
+        waiting = [part for part in waiting if part not in now]
+    return frame
 
 
-def _joined(left: pd.DataFrame, right: pd.DataFrame, on: Node) -> pd.DataFrame:
-    """Return the pairs of rows that the condition lets through, found through the columns it says are equal."""
+def _parts(node: Node | None) -> list[Node]:
+    """Return the conditions that `and` holds together."""
+    if isinstance(node, Binary) and node.sign == "and":
+        return _parts(node.left) + _parts(node.right)
+    return [node] if node is not None else []
+
+
+def _names(node: Node) -> set[str]:
+    """Return the columns that a checked condition looks at."""
+    match node:
+        case Name():
+            return {node.text}
+        case Unary(operand=operand):
+            return _names(operand)
+        case Binary(left=left, right=right):
+            return _names(left) | _names(right)
+    return set()
+
+
+def _filtered(frame: pd.DataFrame, conditions: list[Node]) -> tuple[pd.DataFrame, list[Node]]:
+    """Return the rows that pass those conditions that look at this frame alone, and the other conditions."""
+    own = [condition for condition in conditions if _names(condition) <= {*frame.columns}]
+    for condition in own:
+        frame = frame.loc[holds(condition, frame)]
+    return frame, [condition for condition in conditions if condition not in own]
+
+
+def _joined(left: pd.DataFrame, right: pd.DataFrame, conditions: list[Node]) -> pd.DataFrame:
+    """Return the pairs of rows that all conditions let through, found through the columns they say are equal."""
+    import numpy as np
     import pandas as pd
 
-    equal, others = _equalities(on, left, right)
+    equal, others = _equalities(conditions, left, right)
+    lefts, rights = (np.array(places, dtype=int) for places in _pairs(left, right, equal))
+    for condition in others:
+        # Only the columns it looks at: a million pairs of whole rows would take gigabytes.
+        names = _names(condition)
+        sides = (
+            side[[name for name in side.columns if name in names]].iloc[places].reset_index(drop=True)
+            for side, places in ((left, lefts), (right, rights))
+        )
+        kept = holds(condition, pd.concat(sides, axis=1))
+        lefts, rights = lefts[kept], rights[kept]
+    return pd.concat([left.iloc[lefts].reset_index(drop=True), right.iloc[rights].reset_index(drop=True)], axis=1)
+
+
+def _pairs(left: pd.DataFrame, right: pd.DataFrame, equal: list[tuple[str, str]]) -> tuple[list[int], list[int]]:
+    """Return the places of the rows whose columns are equal, left and right; raises TooManyPairs."""
     places: dict[Any, list[int]] = {}
     for place, key in enumerate(_keys(right, [name for _, name in equal])):
         if key is not None:
@@ -133,30 +179,31 @@ def _joined(left: pd.DataFrame, right: pd.DataFrame, on: Node) -> pd.DataFrame:
     lefts: list[int] = []
     rights: list[int] = []
     for place, key in enumerate(_keys(left, [name for name, _ in equal])):
-        found = places.get(key, ()) if key is not None else ()
+        found = places.get(key, []) if key is not None else []
         if len(lefts) + len(found) > MAX_PAIRS:
             raise TooManyPairs
         lefts += [place] * len(found)
         rights += found
-    pairs = [left.iloc[lefts].reset_index(drop=True), right.iloc[rights].reset_index(drop=True)]
-    frame = pd.concat(pairs, axis=1)
-    for condition in others:
-        frame = frame.loc[holds(condition, frame)].reset_index(drop=True)
-    return frame
+    return lefts, rights
 
 
-def _equalities(on: Node, left: pd.DataFrame, right: pd.DataFrame) -> tuple[list[tuple[str, str]], list[Node]]:
-    """Split a condition at its `and`s into (left column, right column) pairs to be equal, and the rest."""
-    if isinstance(on, Binary) and on.sign == "and":
-        one, other = _equalities(on.left, left, right), _equalities(on.right, left, right)
-        return one[0] + other[0], one[1] + other[1]
-    if isinstance(on, Binary) and on.sign == "==" and isinstance(on.left, Name) and isinstance(on.right, Name):
-        one_name, other_name = on.left.text, on.right.text
-        if one_name in left.columns and other_name in right.columns:
-            return [(one_name, other_name)], []
-        if other_name in left.columns and one_name in right.columns:
-            return [(other_name, one_name)], []
-    return [], [on]
+def _equalities(
+    conditions: list[Node], left: pd.DataFrame, right: pd.DataFrame
+) -> tuple[list[tuple[str, str]], list[Node]]:
+    """Split conditions into (left column, right column) pairs to be equal, and the rest."""
+    equal: list[tuple[str, str]] = []
+    others: list[Node] = []
+    for condition in conditions:
+        if isinstance(condition, Binary) and condition.sign == "==":
+            one, other = (part.text if isinstance(part, Name) else "" for part in (condition.left, condition.right))
+            if one in left.columns and other in right.columns:
+                equal.append((one, other))
+                continue
+            if other in left.columns and one in right.columns:
+                equal.append((other, one))
+                continue
+        others.append(condition)
+    return equal, others
 
 
 def _keys(frame: pd.DataFrame, names: list[str]) -> list[Any]:
@@ -169,146 +216,3 @@ def _keys(frame: pd.DataFrame, names: list[str]) -> list[Any]:
         present &= ~column.missing
     parts = zip(*(column.values.tolist() for column in columns), strict=True)
     return [key if there else None for key, there in zip(parts, present.tolist(), strict=True)]
-
-
-class Cells(NamedTuple):
-    """The value of a part of a condition in each row."""
-
-    values: Any
-    """A numpy array; what stands in the missing places has the right type and no meaning."""
-    missing: Bools
-
-
-def cells(node: Node, frame: pd.DataFrame) -> Cells:
-    """Return a number, text, flag, time (ns since the epoch) or list for each row."""
-    import numpy as np
-
-    match node:
-        case Name():
-            return of_series(frame[node.text])
-        case Literal(value=value):
-            array = np.full(len(frame), value, dtype=object if isinstance(value, str) else None)
-            return Cells(array, np.zeros(len(frame), dtype=bool))
-        case Unary(operand=operand):
-            return _calculated("-", cells(Literal(node.place, 0), frame), cells(operand, frame))
-        case Binary():
-            return _calculated(node.sign, cells(node.left, frame), cells(node.right, frame))
-    raise TypeError(type(node))
-
-
-def _calculated(sign: str, left: Cells, right: Cells) -> Cells:
-    import numpy as np
-
-    missing = left.missing | right.missing
-    one, other = left.values, right.values
-    # Instants in nanoseconds need whole numbers, which floats hold exactly to 2**53 only; but those wrap at 2**63.
-    if sign == "*" or max(_largest(one), _largest(other)) > 2**61:
-        one, other = one.astype(float), other.astype(float)
-    if sign in "+-":
-        return Cells(one + other if sign == "+" else one - other, missing)
-    if sign == "*":
-        return Cells(one * other, missing)
-    missing = missing | (other == 0)
-    return Cells(one / np.where(other == 0, 1, other), missing)
-
-
-def _largest(numbers: Any) -> float:
-    return max(float(numbers.max()), -float(numbers.min())) if len(numbers) else 0.0
-
-
-def of_series(series: pd.Series[Any]) -> Cells:
-    """Return a column's cells."""
-    import numpy as np
-
-    missing = series.isna().to_numpy(dtype=bool)
-    kind = str(series.dtype)
-    if kind.startswith("datetime64"):
-        return Cells(series.astype("int64").to_numpy(), missing)
-    if kind in ("Int64", "boolean"):
-        blank, dtype = (0, "int64") if kind == "Int64" else (False, "bool")
-        return Cells(series.to_numpy(dtype=dtype, na_value=blank), missing)
-    if kind == "Float64":
-        values = series.to_numpy(dtype="float64", na_value=np.nan)
-        missing = missing | np.isnan(values)
-        return Cells(np.where(missing, 0.0, values), missing)
-    values = series.to_numpy(dtype=object, copy=True)
-    if missing.any():
-        values[missing] = "" if kind != "object" else None
-    return Cells(values, missing)
-
-
-def holds(node: Node, frame: pd.DataFrame) -> Bools:
-    """Return for each row whether a checked condition holds."""
-    match node:
-        case Binary(sign="and"):
-            return holds(node.left, frame) & holds(node.right, frame)
-        case Binary(sign="or"):
-            return holds(node.left, frame) | holds(node.right, frame)
-        case Unary(sign="not"):
-            return ~holds(node.operand, frame)
-        case Unary(sign="is missing"):
-            return cells(node.operand, frame).missing
-        case Unary():
-            return ~cells(node.operand, frame).missing
-        case Binary(sign="in" | "not in" as sign, left=left, right=Listing(items=items)):
-            return _among(cells(left, frame), {_value(item) for item in items}, sign == "in")
-        case Binary(sign=sign, left=left, right=Listing(items=items)):
-            return _holding(cells(left, frame), [_value(item) for item in items], sign == "has any")
-        case Binary(sign="has"):
-            return _has(cells(node.left, frame), cells(node.right, frame))
-        case Binary(sign="matches", left=left, right=Regex(source=source)):
-            return _matching(cells(left, frame), pattern.compiled(source))
-        case Binary(sign=sign):
-            left_cells, right_cells = cells(node.left, frame), cells(node.right, frame)
-            there = ~(left_cells.missing | right_cells.missing)
-            found: Bools = there & _compared(sign, left_cells.values, right_cells.values)
-            return found
-    raise TypeError(type(node))
-
-
-def _compared(sign: str, left: Any, right: Any) -> Any:
-    compared = {
-        "==": lambda: left == right,
-        "!=": lambda: left != right,
-        "<": lambda: left < right,
-        "<=": lambda: left <= right,
-        ">": lambda: left > right,
-        ">=": lambda: left >= right,
-    }
-    return compared[sign]().astype(bool)
-
-
-def _value(item: Node) -> Any:
-    assert isinstance(item, Literal)
-    return item.value
-
-
-def _bools(values: list[bool], missing: Bools) -> Bools:
-    import numpy as np
-
-    found: Bools = np.array(values, dtype=bool) & ~missing
-    return found
-
-
-def _among(cells: Cells, items: set[Any], wanted: bool) -> Bools:
-    return _bools([(value in items) is wanted for value in cells.values.tolist()], cells.missing)
-
-
-def _has(cells: Cells, sought: Cells) -> Bools:
-    pairs = zip(cells.values.tolist(), sought.values.tolist(), strict=True)
-    found = [value is not None and item in value for value, item in pairs]
-    return _bools(found, cells.missing | sought.missing)
-
-
-def _holding(cells: Cells, items: list[Any], any_of: bool) -> Bools:
-    test = any if any_of else all
-    found = [value is not None and test(item in value for item in items) for value in cells.values.tolist()]
-    return _bools(found, cells.missing)
-
-
-def _matching(cells: Cells, sought: pattern.Pattern) -> Bools:
-    known: dict[str, bool] = {}
-    for text, missing in zip(cells.values.tolist(), cells.missing.tolist(), strict=True):
-        if not missing and text not in known:
-            known[text] = sought.search(text)
-    return _bools([known.get(text, False) for text in cells.values.tolist()], cells.missing)

@@ -26,7 +26,7 @@ class Clocks(NamedTuple):
 
 def clocks(frame: pd.DataFrame, prefix: str) -> Clocks:
     """Return the clocks of a frame's rows, of one side of a join when `prefix` names it."""
-    from analyzer.selection import of_series
+    from analyzer.condition import of_series
 
     at = of_series(frame[f"{prefix}at"])
     uptime = of_series(frame[f"{prefix}uptime_s"])

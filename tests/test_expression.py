@@ -391,6 +391,47 @@ def test_a_join_finds_the_pairs_that_two_loops_find(left: list[dict[str, Any]], 
     assert sorted(zip(found["a.line"].tolist(), found["b.line"].tolist(), strict=True)) == expected
 
 
+@given(ROWS, ROWS, ROWS)
+def test_conditions_on_one_side_of_three_join_like_loops(
+    one: list[dict[str, Any]], two: list[dict[str, Any]], three: list[dict[str, Any]]
+) -> None:
+    text = (
+        "one as a join two as b on b.cpus == a.cpus join three as c on c.comm == b.comm and a.cpus >= c.cpus "
+        "where a.fixed == true and b.wait_s <= c.wait_s and (a.comm == 'a' or c.comm == 'ab') and not (c.cpus == 1)"
+    )
+    checked, _ = selection.checked(
+        grammar.parse_selection(text), dict.fromkeys(("one", "two", "three"), SHAPES["stall"])
+    )
+    given = {"one": one, "two": two, "three": three}
+    frames = {
+        name: tables.framed(STALL, [{"line": place, **row} for place, row in enumerate(rows)])
+        for name, rows in given.items()
+    }
+    found = selection.rows(checked, frames)
+    expected = [
+        (i, j, k)
+        for i, a in enumerate(one)
+        for j, b in enumerate(two)
+        for k, c in enumerate(three)
+        if a["cpus"] is not None and a["cpus"] == b["cpus"]
+        if c["comm"] is not None and c["comm"] == b["comm"] and c["cpus"] is not None and a["cpus"] >= c["cpus"]
+        if a["fixed"] and None not in (b["wait_s"], c["wait_s"]) and b["wait_s"] <= c["wait_s"]
+        if (a["comm"] == "a" or c["comm"] == "ab") and c["cpus"] != 1
+    ]
+    columns = (found[f"{side}.line"].tolist() for side in "abc")
+    assert sorted(zip(*columns, strict=True)) == expected
+
+
+def test_joining_joins_is_bounded() -> None:
+    known, source = dict(SHAPES), "stall"
+    for depth in range(3):
+        text = f"{source} as a join {source} as b on a.{'a.' * depth}comm == b.{'a.' * depth}comm"
+        source = f"j{depth}"
+        _, known[source] = selection.checked(grammar.parse_selection(text), known)
+    with pytest.raises(ExpressionError, match="joins more than 8 tables"):
+        selection.checked(grammar.parse_selection("j2 as a join j2 as b on a.a.a.a.comm == b.a.a.a.comm"), known)
+
+
 def test_a_join_of_too_many_pairs_stops() -> None:
     frame = tables.framed(STALL, [{"comm": "a", "line": place} for place in range(1001)])
     checked, _ = selection.checked(grammar.parse_selection("stall as a join stall as b on a.comm == b.comm"), SHAPES)
