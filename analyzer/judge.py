@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from analyzer import condition, measure, selection, sentence
+from analyzer import condition, measure, question, selection, sentence
 from analyzer.case import Case
 from analyzer.expression import Node
 from analyzer.findings import SEVERITIES, Edge, Evidence, Finding, NotJudged, Step
@@ -55,7 +55,7 @@ def _verdict(rule: Rule, view: View) -> list[str] | None:
     held = measure.truth(rule.when, view)
     if held:
         return None
-    asked = rule.tables(measure.used(rule.when)) if held is None else []
+    asked = rule.tables(question.used(rule.when)) if held is None else []
     missing = sorted({*rule.needs, *asked} - view.tables.keys())
     reasons = [f"no capture in the bundle could have filled `{name}` ({rule.about[name]})" for name in missing]
     if held is None and view.too_many_pairs:
@@ -127,7 +127,7 @@ def _evidence(rule: Rule, view: View) -> tuple[list[Evidence], int, str]:
     Evidence is the rows of each selection that `when` and `finding` speak of, in the order of `let`; a row that two
     selections share counts once, for the first.
     """
-    spoken_of = dict.fromkeys([*measure.used(rule.when), *rule.finding.used()])
+    spoken_of = dict.fromkeys([*question.used(rule.when), *rule.finding.used()])
     order = {name: place for place, name in enumerate(rule.selections)}
     kept: list[Evidence] = []
     seen: set[tuple[Any, ...]] = set()

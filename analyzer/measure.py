@@ -9,37 +9,17 @@ from __future__ import annotations
 
 import enum
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from analyzer import checks, condition, selection, within
-from analyzer.checks import Type
-from analyzer.expression import Amount, Binary, Call, ExpressionError, Listing, Literal, Name, Node, Selection, Unary
-from analyzer.quantity import UNITS, number
+from analyzer import condition, selection, within
+from analyzer.expression import Amount, Binary, Call, Listing, Literal, Name, Node, Selection, Unary
+from analyzer.quantity import number
 from analyzer.selection import Shape
-from analyzer.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FUNCTIONS = {
-    "exists": ("selection",),
-    "found": ("selection",),
-    "count": ("selection",),
-    "sum": ("number column",),
-    "min": ("column",),
-    "max": ("column",),
-    "median": ("number column",),
-    "distinct": ("column",),
-    "share": ("selection or number column", "selection or number column"),
-    "ratio": ("number", "number"),
-    "within": ("time column", "time column", "span"),
-}
-"""Every function and what it is asked of."""
-
-WHOLE = ("rows", "incidents")
-"""What may follow a selection's name besides a column: how many rows, how many distinct incidents."""
 
 
 class Absent(enum.Enum):
@@ -92,120 +72,6 @@ class View:
                 return None
             frames[name] = frame
         return selection.rows(chosen, frames)
-
-
-def checked(node: Node, shapes: Mapping[str, Shape]) -> Node:
-    """Return a checked condition over selections; raises ExpressionError."""
-    return checks.truth(node, lambda part: _leaf(part, shapes))
-
-
-def checked_value(node: Node, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
-    """Return a checked expression of any type, and its type; a bare column (as in a sentence) is allowed."""
-    if is_column(node):
-        return _column(node, shapes)
-    return checks.typed(node, lambda part: _leaf(part, shapes))
-
-
-def is_column(node: Node) -> TypeGuard[Name]:
-    """Return whether an expression is a bare column, many values and not one."""
-    return isinstance(node, Name) and len(node.parts) > 1 and node.parts[1:] not in [(word,) for word in WHOLE]
-
-
-def used(node: Node) -> Iterator[str]:
-    """Yield the selections and tables that a checked expression asks about, in their order."""
-    match node:
-        case Name(parts=parts):
-            yield parts[0]
-        case Unary(operand=operand):
-            yield from used(operand)
-        case Binary(left=left, right=right):
-            yield from used(left)
-            yield from used(right)
-        case Call(args=args):
-            for arg in args:
-                yield from used(arg)
-
-
-def _leaf(node: Node, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
-    if isinstance(node, Call):
-        return _call(node, shapes)
-    if not isinstance(node, Name):
-        raise ExpressionError("a list cannot stand here", node.place)
-    if len(node.parts) == 2 and node.parts[1] in WHOLE:
-        _shape(node, shapes)
-        return node, Type("number")
-    if len(node.parts) == 1:
-        _shape(node, shapes)
-        cure = f"Ask exists({node.text}), count({node.text}) or max({node.text}.…)."
-        raise ExpressionError(f"{node.text} is a selection of rows", node.place, cure)
-    _column(node, shapes)
-    cure = f"Ask for max({node.text}), or select rows with a `let … where`."
-    raise ExpressionError(f"{node.text} is a column of many rows", node.place, cure)
-
-
-def _shape(name: Name, shapes: Mapping[str, Shape]) -> Shape:
-    if name.parts[0] not in shapes:
-        why = f"no table or selection is called {name.parts[0]}"
-        raise ExpressionError(why, name.place, did_you_mean(name.parts[0], shapes))
-    return shapes[name.parts[0]]
-
-
-def _column(name: Name, shapes: Mapping[str, Shape]) -> tuple[Name, Type]:
-    """Return (selection, column) and the column's type."""
-    shape, key = _shape(name, shapes), ".".join(name.parts[1:])
-    if key not in shape.columns:
-        place = name.place + len(name.parts[0]) + 1
-        raise ExpressionError(
-            f"{name.parts[0]} has no column {key}", place, did_you_mean(key, [*shape.columns, *WHOLE])
-        )
-    return Name(name.place, (name.parts[0], key)), shape.columns[key]
-
-
-def _call(call: Call, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
-    if call.function not in FUNCTIONS:
-        raise ExpressionError(
-            f"no function is called {call.function}", call.place, did_you_mean(call.function, FUNCTIONS)
-        )
-    wanted = FUNCTIONS[call.function]
-    if len(call.args) != len(wanted):
-        raise ExpressionError(f"{call.function} takes {len(wanted)}: ({', '.join(wanted)})", call.place)
-    if call.function == "ratio":
-        return checks.typed(Binary(call.place, "/", *call.args), lambda part: _leaf(part, shapes))
-    given = [_argument(arg, want, shapes) for arg, want in zip(call.args, wanted, strict=True)]
-    node = Call(call.place, call.function, tuple(arg for arg, _ in given))
-    kinds = [kind for _, kind in given]
-    if call.function in ("exists", "found", "within"):
-        return node, Type("truth")
-    if call.function == "share" and kinds[0] != kinds[1]:
-        raise ExpressionError("a share needs two selections, or two columns in one unit", call.place)
-    if call.function in ("sum", "min", "max", "median"):
-        return node, kinds[0]
-    return node, Type("number")
-
-
-def _argument(node: Node, wanted: str, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:
-    """Check one argument against what FUNCTIONS says of it."""
-    if wanted == "span":
-        if not isinstance(node, Amount) or UNITS[node.quantity.unit][0] != "time":
-            raise ExpressionError("a span of time should stand here", node.place, "Write `15min`, `30s`, `2h` ….")
-        return Literal(node.place, int(node.quantity.amount * UNITS[node.quantity.unit][1])), Type("number", "ns")
-    if not isinstance(node, Name):
-        raise ExpressionError(f"a {wanted} should stand here", node.place)
-    if len(node.parts) == 1:
-        _shape(node, shapes)
-        if not wanted.startswith("selection"):
-            raise ExpressionError(
-                f"a column should stand here, not all of {node.text}", node.place, f"Write {node.text}.COLUMN."
-            )
-        return node, Type("selection")
-    if wanted == "selection":
-        raise ExpressionError("a selection should stand here, not a column", node.place, f"Write {node.parts[0]}.")
-    column, kind = _column(node, shapes)
-    if "number" in wanted and kind.kind != "number":
-        raise ExpressionError(f"a column of numbers should stand here; {node.text} is a {kind.kind}", node.place)
-    if wanted == "time column" and not (kind.kind == "time" and node.parts[-1] == "at"):
-        raise ExpressionError("within compares the columns `at`", node.place, f"Write {node.parts[0]}.at.")
-    return column, kind
 
 
 def truth(node: Node, view: View) -> bool | None:

@@ -92,10 +92,13 @@ class Pattern:
         self.source = source
         self._states: list[State] = [State(None, ())]  # number 0 is the match
         self._start = self._build(_Reader(source).whole(), 0)
+        self._literal = not set(source) & set("\\.^$*+?()[]{}|")
         self._forget()
 
     def search(self, text: str) -> bool:
         """Return whether the text holds a match anywhere."""
+        if self._literal:
+            return self.source in text
         row = self._first
         for char in text:
             following = row.get(char)

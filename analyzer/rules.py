@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from analyzer import grammar, measure, rulefile, selection, sentence, tables
+from analyzer import grammar, question, rulefile, selection, sentence, tables
 from analyzer.expression import ExpressionError, Node, Selection
 from analyzer.grammar import RESERVED
 from analyzer.rulefile import Place, Problem, RuleFile, RulesError
@@ -248,7 +248,7 @@ class _Checker:
         text: Any = self.data
         for part in place:
             text = text[part]
-        return self._try(place, text, lambda text: measure.checked(grammar.parse(text), self.shapes))
+        return self._try(place, text, lambda text: question.checked(grammar.parse(text), self.shapes))
 
     def _sentence(self, place: Place, text: str) -> Sentence | None:
         return self._try(place, text, lambda text: sentence.parse(text, self.shapes))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
-from analyzer import grammar, measure, quantity
+from analyzer import grammar, measure, quantity, question
 from analyzer.checks import Type
 from analyzer.expression import Call, ExpressionError, Name, Node
 from analyzer.measure import Absent, Value, View
@@ -51,7 +51,7 @@ class Sentence(NamedTuple):
 
     def used(self) -> list[str]:
         """Return the selections and tables its values are taken from."""
-        return [name for part in self.parts if isinstance(part, Slot) for name in measure.used(part.node)]
+        return [name for part in self.parts if isinstance(part, Slot) for name in question.used(part.node)]
 
 
 def parse(text: str, shapes: Mapping[str, Shape]) -> Sentence:
@@ -95,11 +95,11 @@ def _slot(text: str, start: int, end: int, shapes: Mapping[str, Shape]) -> Slot:
     source, bar, name = text[start:end].partition("|")
     at_filter = start + len(source) + 1
     try:
-        node, kind = measure.checked_value(grammar.parse(source), shapes)
+        node, kind = question.checked_value(grammar.parse(source), shapes)
     except ExpressionError as error:
         cure = error.cure or "A brace that holds no value is written twice: {{ }}."
         raise ExpressionError(str(error), start + error.place, cure) from None
-    column = measure.is_column(node)
+    column = question.is_column(node)
     called = re.fullmatch(r"\s*(prefixed)\s*\(\s*\"([^\"]*)\"\s*\)\s*", name)
     chosen = called[1] if called else name.strip() if bar else "list" if column else "number"
     if chosen not in FILTERS:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import cases, grammar, measure, rules, sentence, tables, within
+from analyzer import cases, grammar, measure, question, rules, sentence, tables, within
 from analyzer.case import Case
 from analyzer.findings import Finding, NotJudged
 from analyzer.judge import MAX_EVIDENCE, judge
@@ -67,7 +67,7 @@ def judged(folder: Path, case: Case, text: str) -> Finding | NotJudged | None:
 
 
 def answer(text: str, case: Case, **lets: str) -> bool | None:
-    return measure.truth(measure.checked(grammar.parse(text), SHAPES), View(case.tables, {}, SHAPES))
+    return measure.truth(question.checked(grammar.parse(text), SHAPES), View(case.tables, {}, SHAPES))
 
 
 # --- three answers -------------------------------------------------------------------------------------------------

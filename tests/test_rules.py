@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analyzer import rulefile, rules
+from analyzer import cases, rulefile, rules
 from analyzer.rulefile import RulesError
 from analyzer.rules import Rule
 from parsers.shapes import COMMON, Column, Table
@@ -81,6 +81,7 @@ def test_a_good_rule_loads(tmp_path: Path) -> None:
         ("when: exists(long)", "when: within(long.line, stall.at, 3s)", "8:14: within compares the columns `at`"),
         ("when: exists(long)", "when: long.comm == 'a'", "8:7: long.comm is a column of many rows. Ask for max("),
         ("when: exists(long)", "when: sum(long.comm) > 1", "8:11: a column of numbers should stand here"),
+        ("when: exists(long)", "when: max(long.comm) == 'a'", "8:11: a text has no greatest. Take a column of numbers"),
         ("when: exists(long)", "when: sum(long.duration_ms) > 1KiB", "8:31: KiB is a size"),
         ("{long.rows}", "{long.row}", "9:17: long has no column row. Did you mean rows?"),
         ("{long.rows}", "{long.rows", "9:11: this { is never closed"),
@@ -221,3 +222,15 @@ def test_what_takes_long_to_import_is_imported_late(module: str, unwanted: list[
 def test_the_published_schema_is_the_loader_s() -> None:
     published = Path(__file__).parent.parent / "rules.schema.json"
     assert json.loads(published.read_text(encoding="utf-8")) == rules.schema()
+
+
+def test_every_shipped_rule_does_what_its_cases_say() -> None:
+    results = cases.run(rules.load().values())
+    assert [f"{result.where}: {result.failures}" for result in results if not result.passed] == []
+
+
+def test_every_stable_rule_has_a_case_of_each_kind() -> None:
+    book = rules.load()
+    assert {
+        rule.id: cases.lacking(rule) for rule in book.values() if rule.status == "stable" and cases.lacking(rule)
+    } == {}
