@@ -41,6 +41,7 @@ KEPT_LOSSES = 200
 NEAR_LINES = 64
 """A trace this many lines after a report, or after the last trace of it, still belongs to it: an oops prints some 40
 lines of registers and code in between."""
+SAME_HEADER_LINES = 2
 MAX_TEXT = 1000
 
 DURATIONS = ("duration_ms", "duration_s", "t_jiffies")
@@ -84,16 +85,18 @@ class Ledger:
     _unread: Counter[str] = field(default_factory=Counter)
     _asides: dict[tuple[str, str, str], tuple[int, Row]] = field(default_factory=dict)
     _reports: dict[tuple[str, str], Report] = field(default_factory=dict)
-    _trace_end: dict[str, int] = field(default_factory=dict)
+    _trace: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """First and last line of the last trace of each host and caller."""
 
     def add(self, event: Event, block: Block, boot: int, repeats: int) -> str:
         """Keep or count one event; return its incident's name, empty for a trace that was read before."""
         message = block[0]
         report = None
         if event.kind == "call_trace":
-            if message.number <= self._trace_end.get(message.host, 0):
+            first, last = self._trace.get((message.host, message.caller), (0, 0))
+            if first <= message.number <= last:  # a loss marker glued to a frame of the trace before
                 return ""
-            self._trace_end[message.host] = max(row["line"] for _, row in event.more)
+            self._trace[message.host, message.caller] = (message.number, max(row["line"] for _, row in event.more))
             report = self.report_of(message)
         if event.asks:
             self._take_over(event, message)
@@ -147,13 +150,14 @@ class Ledger:
     def _follow(self, event: Event, message: Message, incident: str, report: Report | None) -> None:
         """Remember which report the traces after this event belong to."""
         if report:
-            here = report._replace(line=self._trace_end[message.host])
+            here = report._replace(line=self._trace[message.host, message.caller][1])
         elif event.kind in ("call_trace", "boot") or event.table == "clock_event":
             return
         else:
             here = Report(event.kind, incident, message.number)
         if len(self._reports) > 10_000:
             self._reports.clear()
+            self._trace.clear()
         self._reports[message.host, ""] = here
         if message.caller:
             self._reports[message.host, message.caller] = here
@@ -169,12 +173,20 @@ class Ledger:
     def aside(self, aside: Aside, message: Message) -> None:
         """Remember what a line tells about those after it."""
         if aside.about == "report":
-            self._reports.pop((message.host, ""), None)
-            self._reports.pop((message.host, message.caller), None)
+            self._forget_report(message)
             return
         if len(self._asides) > 10_000:
             self._asides.clear()
-        self._asides[message.host, message.caller, aside.about] = (message.number, aside.facts)
+        key = message.host, message.caller, aside.about
+        line, facts = self._asides.get(key, (0, {}))
+        # `Task dump for CPU 26:` names the CPU, the line after it the task.
+        together = facts | aside.facts if 0 <= message.number - line <= SAME_HEADER_LINES else aside.facts
+        self._asides[key] = (message.number, together)
+
+    def _forget_report(self, message: Message) -> None:
+        """Let a trace after this message belong to no report before it."""
+        self._reports.pop((message.host, ""), None)
+        self._reports.pop((message.host, message.caller), None)
 
     def common(self, message: Message, boot: int) -> Row:
         """Return the columns every row has, from the line it stands in."""
@@ -223,6 +235,8 @@ class Ledger:
 
     def loss(self, loss: Loss, message: Message, boot: int) -> None:
         """Keep a loss as a gap and a row of log_loss; past the cap of its kind it is summed with the others."""
+        if loss.kind in ("printk", "journald") and not loss.source:
+            self._forget_report(message)  # the head of what follows may be among what is lost
         losses = self._losses.setdefault(loss.kind, [])
         row = self.common(message, boot) | {"excerpt": excerpt([message.raw]), "kind": loss.kind, "lost": loss.lost}
         row |= {"source": loss.source or None, "markers": 1}

@@ -95,8 +95,7 @@ class Reader:
         if reading:
             self._read_records(reading, chunks)
         else:
-            lines = text.split("\n")
-            self._bare = not any(prefix.message(0, line) for line in lines)
+            self._bare = not any(_has_prefix(line) for line in text.split("\n"))
             self._read_lines(chunks)
         return self._parsed()
 
@@ -305,6 +304,11 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
             endless = True
     if pending:
         yield bytes(pending)
+
+
+def _has_prefix(line: str) -> bool:
+    """Return whether something stands in front of the line's message, be it the kernel's or a service's."""
+    return prefix.message(0, line) is not None or bool(prefix.carrier(prefix.clean(line)).ident)
 
 
 def _line_end(text: bytes, start: int) -> int:

@@ -52,7 +52,7 @@ MAX_FRAMES = 120
 MAX_BETWEEN = 24
 """Register lines between two frames of one trace: an exception's registers and code take some 20."""
 
-HEADER = re.compile(r"\s*(?:Call [Tt]race|Backtrace):\s?(.*)")
+HEADER = re.compile(r"(?:\s*[0-9a-f]{8,16}){0,8}\s*(?:Call [Tt]race|Backtrace):\s?(.*)")
 ADDRESS = r"\(?(?:\[<[0-9a-fA-F]{8,16}>\]|\[[0-9a-f]{8,16}\])"
 MARK = r"</?[#\w]{2,20}>"
 LEAD = rf"\s*(?:{MARK}\s*)*(?P<addresses>(?:{ADDRESS}\s*){{0,3}})(?P<doubt>\?\s*)?"
@@ -66,6 +66,8 @@ BARE = re.compile(
 """Symbol without offset: an address before it (no kallsyms), or a source line after it (decode_stacktrace.sh)."""
 ARM = re.compile(rf"\s*{ADDRESS}\s*\({SYMBOL}(?:{OFFSET})?{MODULE}\) from .*")
 ARM_PLAIN = re.compile(rf"\s*{SYMBOL}(?:{OFFSET})?{MODULE} from [\w.$]+\+0x")
+SAME = "<Same stack as pid "
+"""Android and some vendor kernels print this in place of the frames of a stack printed before."""
 MARK_ONLY = re.compile(rf"\s*(?:{MARK}\s*)+$")
 REGISTERS = re.compile(
     r"\s*(?:[RE]IP:? |Code: |[RE]SP:? |[RE][A-Z]{2}: |R\d\d: |[A-Z]S:? |CR\d: |DR\d: |FS: |EFLAGS: |ORIG_RAX"
@@ -146,5 +148,5 @@ def _trace(block: Block, messages: list[Message], offset: int) -> Iterator[Event
             break
     if rows:
         yield Event("call_trace", "info", lines=last + offset + 1, more=rows, asks="task")
-    else:
+    elif not (messages and messages[0].text.lstrip().startswith(SAME)):
         yield Loss(f"a call trace without a frame in the {CORRUPT_AFTER} lines after its header")
