@@ -36,14 +36,14 @@ class Exhibit:
         return f"{one_line(self.row.member, 160)}:{', '.join(spans[:4])}{more}"
 
 
-def exhibits(finding: Finding, anchor: str) -> list[Exhibit]:
-    """Return the evidence of a finding, rows of one table line by line joined to one piece."""
+def exhibits(finding: Finding, anchor: str, most: int = MAX_EXCERPT_LINES) -> list[Exhibit]:
+    """Return the evidence of a finding, at most `most` lines a piece, neighbouring rows of a list in one."""
     shown: list[Exhibit] = []
     for row in finding.evidence:
-        if shown and _joins(shown[-1], row):
+        if shown and _joins(shown[-1], row, most):
             _join(shown[-1], row)
         else:
-            lines = excerpt_lines(row.text, row.line)
+            lines = excerpt_lines(row.text, row.line, most)
             here = f"{anchor}-{len(shown) + 1}"
             shown.append(Exhibit(here, row, _when(row), lines, runs=[(lines[0][0], lines[-1][0])]))
     return shown
@@ -54,7 +54,7 @@ def shown_rows(shown: Sequence[Exhibit]) -> int:
     return sum(piece.rows for piece in shown)
 
 
-def _joins(piece: Exhibit, row: Evidence) -> bool:
+def _joins(piece: Exhibit, row: Evidence, most: int) -> bool:
     """Return whether a row continues a piece: one line further down in the same list, with no time of its own."""
     last = piece.row
     return (
@@ -63,7 +63,7 @@ def _joins(piece: Exhibit, row: Evidence) -> bool:
         and row.uptime_s is None
         and last.uptime_s is None
         and "\n" not in row.text
-        and len(piece.lines) == piece.rows < MAX_EXCERPT_LINES
+        and len(piece.lines) == piece.rows < most
         and row.line > piece.lines[-1][0]
     )
 

@@ -20,17 +20,23 @@ from markupsafe import Markup, escape
 
 import analyzer
 from analyzer import figures, story
+from analyzer.case import Case, InventoryEntry
 from analyzer.exhibit import exhibits, shown_rows
 from analyzer.figures import causes
-from analyzer.figures.shapes import number
+from analyzer.figures.shapes import number, plural
 from analyzer.findings import Verdict
 from analyzer.ranking import CONFIDENCE
 from analyzer.visible import clip, visible
+from parsers.shapes import MAX_EXCERPT_LINES
 
-PDF_EVIDENCE = 8
-"""Pieces of evidence printed for each finding in the PDF; the attached JSON has the others."""
+MAX_EVIDENCE, MAX_PDF_EVIDENCE = 60, 8
+"""Pieces of evidence of one finding on the page and in the PDF; the JSON has the others."""
+PDF_LINES = 24
+"""Lines of one piece of evidence in the PDF."""
 PDF_TABLE_ROWS = 16
 """A data table is printed in the PDF when it has no more rows than this."""
+MAX_LIST, MAX_PDF_LIST = 2_000, 50
+"""Rows of gaps and of the inventory on the page and in the PDF; the JSON has all."""
 MAX_VALUE = 4_000
 """Longest single value written to the page, in characters; WeasyPrint's time grows with the square of a line."""
 
@@ -74,6 +80,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = number
     environment.filters["clip"] = clip
+    environment.filters["plural"] = plural
     environment.filters["prose"] = _prose
     environment.tests["numeric"] = lambda value: re.fullmatch(r"[\d,.]+( %| s| kB)?|–", value) is not None
     environment.filters["compact"] = lambda value: f"{value:.1f}".removesuffix(".0")
@@ -112,8 +119,8 @@ def _view(verdict: Verdict, pdf: bool) -> Mapping[str, Any]:
     """Return all the template is given."""
     findings = {finding.rule: finding for finding in verdict.findings}
     anchors = _anchors([*findings, *(rule.rule for rule in verdict.not_judged)])
-    most = PDF_EVIDENCE if pdf else None
-    shown = {rule: exhibits(finding, anchors[rule])[:most] for rule, finding in findings.items()}
+    most, lines = (MAX_PDF_EVIDENCE, PDF_LINES) if pdf else (MAX_EVIDENCE, MAX_EXCERPT_LINES)
+    shown = {rule: exhibits(finding, anchors[rule], lines)[:most] for rule, finding in findings.items()}
     candidates = {candidate.finding.rule for candidate in verdict.candidates}
     return {
         "pdf": pdf,
@@ -133,10 +140,30 @@ def _view(verdict: Verdict, pdf: bool) -> Mapping[str, Any]:
         "chains": {c.finding.rule: causes.draw(c.finding, c.chain, findings) for c in verdict.candidates if c.chain},
         "timelines": figures.timelines(verdict),
         "measured": figures.measured(verdict),
-        "read": [entry for entry in verdict.case.inventory if entry.parser],
-        "unread": [entry for entry in verdict.case.inventory if not entry.parser],
+        **_lists(verdict.case, MAX_PDF_LIST if pdf else MAX_LIST),
         "confidence_means": CONFIDENCE,
     }
+
+
+def _lists(case: Case, most: int) -> dict[str, Any]:
+    """Return the rows of the long tables at the end: gaps, inventory, tables; at most so many of each."""
+    read = [entry for entry in case.inventory if entry.parser]
+    other = [entry for entry in case.inventory if not entry.parser]
+    return {
+        "gaps": [[f"{gap.member}:{gap.line}" if gap.line else gap.member, gap.what] for gap in case.gaps[:most]],
+        "parts_read": len(read),
+        "parts_unread": len(other),
+        "read": [[_part(entry), entry.parser, number(entry.rows), entry.capture] for entry in read[:most]],
+        "unread": [
+            [_part(entry), entry.note or "not recognised", number(entry.bytes), entry.capture] for entry in other[:most]
+        ],
+        "tables": [[name, number(len(frame))] for name, frame in sorted(case.tables.items())],
+    }
+
+
+def _part(entry: InventoryEntry) -> str:
+    """Return the member, and the section where it is only a part."""
+    return f"{entry.member}, {entry.section}" if entry.section else entry.member
 
 
 def _anchors(rules: Sequence[str]) -> dict[str, str]:

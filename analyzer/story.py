@@ -86,8 +86,10 @@ def _happened(verdict: Verdict) -> list[str]:
             sentences.append(f"With it {verb} {_and(also)}.")
         sentences.append(f"{'All of this' if also else 'It'} leads back to “{one_line(lead.finding.title, 200)}”.")
     else:
+        others = len(verdict.findings) - 1
+        sentences.append(_sentence(lead.finding.mechanism or lead.finding.text))
         sentences.append(
-            f"{_sentence(lead.finding.title)} It explains none of the other findings; nothing explains it."
+            f"It explains none of the {plural(others, 'other finding')}." if others else "It is the only finding."
         )
     apart = [
         f for f in verdict.findings if f.rule not in {lead.finding.rule, *reached} and SEVERITIES.index(f.severity) > 1

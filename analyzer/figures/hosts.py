@@ -26,8 +26,12 @@ def offloads(case: Case) -> list[Figure]:
     if len(devices) > 1:
         caption = f"{plural(len(differ), 'feature differs', 'features differ')} between {', '.join(devices[:6])}."
         table = [_row(feature, cells[feature], shown) for feature in differ]
+        # `off [fixed]` does not stand out: the driver never had it, nobody turned it off.
         strong = frozenset(
-            (at, column) for at, row in enumerate(table) for column, cell in enumerate(row) if cell.startswith("off")
+            (at, column)
+            for at, row in enumerate(table)
+            for column, cell in enumerate(row)
+            if cell == "off" or cell.startswith("off [requested")
         )
         drawn.append(
             Figure("offload-differs", "", "Offload features that differ", caption, None, head, table, "", more, strong)
