@@ -193,7 +193,7 @@ class _Checker:
         self.file, self.shapes, self.problems = file, shapes, list[Problem]()
         self.data: dict[str, Any] = file.data
         self._broken: set[str] = set()
-        """Selections with a mistake: what follows from it is not reported again."""
+        """Selections whose shape a mistake hides: what follows from that is not told again."""
 
     def rule(self, path: Path, about: Mapping[str, str]) -> Rule | None:
         """Return the rule; None when there are problems."""
@@ -238,11 +238,21 @@ class _Checker:
                 self.problems.append(self.file.problem(place, why, "Choose another name for the selection."))
                 continue
             done = self._try(place, text, lambda text: selection.checked(grammar.parse_selection(text), self.shapes))
-            if done is None:
-                self._broken.add(name)
-            else:
+            if done is not None:
                 found[name], self.shapes[name] = done
+            elif (shape := self._intended(text)) is not None:
+                self.shapes[name] = shape
+            else:
+                self._broken.add(name)
         return found
+
+    def _intended(self, text: str) -> Shape | None:
+        """Return the shape that a broken selection would have, so that what follows can be checked too."""
+        try:
+            intended = grammar.parse_selection(text)
+        except ExpressionError:
+            return None
+        return None if intended.joins else self.shapes.get(intended.source.name)
 
     def _condition(self, place: Place) -> Node | None:
         text: Any = self.data
