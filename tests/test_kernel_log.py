@@ -206,6 +206,18 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize(
+    "piece", [b"5f", b" ", b"[ ", b"> ", b"<IRQ> ", b"x login: ", b"[  OK  ] ", b"Call Trace: ", b"a."]
+)
+def test_hostile_lines_take_no_time(piece: bytes) -> None:
+    """A line as long as the limit, made of what a pattern may stumble over, is read like any other."""
+    evil = piece * (MAX_LINE // len(piece) - 20)
+    text = b"[ 10.000000] Call Trace:\n" + b"[ 10.000001] " + evil + b"Call Trace:\n" + evil + b"\n"
+    kernel_log.sniff(text.decode())
+    parsed = parse(text)
+    assert not parsed.rows["stack_frame"]
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.binary(max_size=20)), max_size=60).map(b"".join))
 def test_any_text_is_read(text: bytes) -> None:

@@ -52,7 +52,7 @@ MAX_FRAMES = 120
 MAX_BETWEEN = 24
 """Register lines between two frames of one trace: an exception's registers and code take some 20."""
 
-HEADER = re.compile(r"(?:\s*[0-9a-f]{8,16}){0,8}\s*(?:Call [Tt]race|Backtrace):\s?(.*)")
+HEADER = re.compile(r"[0-9a-f\s]{0,90}(?:Call [Tt]race|Backtrace):\s?(.*)")
 ADDRESS = r"\(?(?:\[<[0-9a-fA-F]{8,16}>\]|\[[0-9a-f]{8,16}\])"
 MARK = r"</?[#\w]{2,20}>"
 LEAD = rf"\s*(?:{MARK}\s*)*(?P<addresses>(?:{ADDRESS}\s*){{0,3}})(?P<doubt>\?\s*)?"
