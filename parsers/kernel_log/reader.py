@@ -52,7 +52,8 @@ class Ahead(Sequence[Message]):
 
     def _fill(self, size: int) -> None:
         """Read on until `size` messages are there, or no more follow."""
-        while self._following is not None and len(self._read) < min(size, MAX_AHEAD + 1):
+        size = min(size, MAX_AHEAD + 1)
+        while self._following is not None and len(self._read) < size:
             message = next(self._following, None)
             if message is None:
                 self._following = None
@@ -68,6 +69,8 @@ class Ahead(Sequence[Message]):
     @overload
     def __getitem__(self, index: slice) -> list[Message]: ...
     def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, int) and 0 <= index < len(self._read):
+            return self._read[index]
         last = index.stop if isinstance(index, slice) else index + 1
         self._fill(last if last is not None and last > 0 else MAX_AHEAD + 1)
         return self._read[index]
