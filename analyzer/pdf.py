@@ -16,6 +16,7 @@ from typing import Any
 from analyzer import json_report, page
 from analyzer.errors import AnalyzerError
 from analyzer.findings import Verdict
+from parsers.kernel_log.message import YEARLESS
 
 VARIANT = "pdf/ua-1"
 LIBRARIES = "apt-get install libpangoft2-1.0-0 libharfbuzz-subset0"
@@ -78,7 +79,9 @@ def _no_fetch() -> Any:
 
 def _time(verdict: Verdict) -> datetime.datetime:
     """Return the latest time any evidence names, or UNDATED."""
-    stamps = [row.at for finding in verdict.findings for row in finding.evidence if row.at]
+    stamps = [
+        row.at for finding in verdict.findings for row in finding.evidence if row.at[:5] not in ("", f"{YEARLESS}-")
+    ]
     for stamp in sorted(stamps, reverse=True):
         with contextlib.suppress(ValueError):
             when = datetime.datetime.fromisoformat(stamp)

@@ -312,6 +312,14 @@ def test_axis_leaves_out_empty_hours() -> None:
     assert axis([(7.0, 7.0)], 0.0, 800.0).breaks() == []
 
 
+def test_a_garbled_length_draws_nothing_absurd() -> None:
+    """A stall of more years than there are is told, and its bar ends where the host's uptime does."""
+    verdict = cloudflare()
+    verdict.case.tables["alloc_stall"]["duration_ms"] = 10**20
+    assert "days" in timelines(verdict)[1].caption
+    assert Page(_html(verdict)).open == []
+
+
 def test_unseen_signs_become_escapes() -> None:
     """Only tab and newline pass; letters of any script stay as they are."""
     assert visible("a\tb\n日本 ünï") == "a\tb\n日本 ünï"

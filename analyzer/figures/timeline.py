@@ -20,6 +20,8 @@ ROW, MAX_BESIDE = 17, 6
 NEAR = 7.0
 """Instants closer than this many pixels are drawn as one diamond with their number."""
 MAX_LANES = 24
+LONGEST = 30 * 86_400.0
+"""The longest bar by wall clock, in seconds."""
 MAX_ROWS = 200
 """Rows of the data table; the rest is in the tables of the analysis."""
 
@@ -66,6 +68,9 @@ class Happened(NamedTuple):
     severity: str
     seconds: float
     lasted: float
+    """How long the bar is; never longer than the host was up."""
+    length: str
+    """How long it lasted, in words; empty for an instant."""
     where: str
     text: str
 
@@ -88,26 +93,28 @@ def figures(case: Case) -> list[Figure]:
     return made
 
 
-def _lengths(case: Case) -> dict[tuple[str, int], float]:
-    """Return how long the thing reported at (member, line) had lasted by then, in seconds."""
-    known: dict[tuple[str, int], float] = {}
-    for table, column, unit in (
-        ("alloc_stall", "duration_ms", 1000),
-        ("rcu_stall", "duration_min_s", 1),
-        ("rcu_stall", "duration_s", 1),
-        ("hung_task", "duration_s", 1),
+def _lengths(case: Case) -> dict[tuple[str, int], tuple[float, str]]:
+    """Return how long the thing reported at (member, line) had lasted by then, in seconds and in words."""
+    known: dict[tuple[str, int], tuple[float, str]] = {}
+    for table, column, unit, least in (
+        ("alloc_stall", "duration_ms", 1000, ""),
+        ("rcu_stall", "duration_min_s", 1, "at least "),
+        ("rcu_stall", "duration_s", 1, ""),
+        ("hung_task", "duration_s", 1, ""),
     ):
         for row in records(case, table, column):
             if row[column] is not None:
-                known[(row["member"], row["line"])] = float(row[column]) / unit
+                seconds = float(row[column]) / unit
+                known[(row["member"], row["line"])] = seconds, f"{least}{duration(seconds)}"
     return known
 
 
-def _happened(row: Record, lengths: dict[tuple[str, int], float], seconds: float) -> Happened:
+def _happened(row: Record, lengths: dict[tuple[str, int], tuple[float, str]], seconds: float) -> Happened:
     """Return the event of a row."""
     severity = row["severity"] if row["severity"] in SEVERITIES else "info"
-    lasted = lengths.get((row["member"], row["line"]), 0.0)
-    return Happened(str(row["kind"]), severity, float(seconds), lasted, place(row), str(row["text"] or ""))
+    lasted, length = lengths.get((row["member"], row["line"]), (0.0, ""))
+    drawn = min(lasted, LONGEST if row["uptime_s"] is None else row["uptime_s"])  # a garbled number is not drawn
+    return Happened(str(row["kind"]), severity, float(seconds), drawn, length, place(row), str(row["text"] or ""))
 
 
 def _figure(anchor: str, title: str, events: list[Happened], *, wall_clock: bool) -> Figure:
@@ -131,7 +138,7 @@ def _figure(anchor: str, title: str, events: list[Happened], *, wall_clock: bool
             _clock(e.seconds, wall_clock),
             words(e.kind),
             e.severity,
-            duration(e.lasted) if e.lasted else "",
+            e.length,
             e.text,
             e.where,
         ]
@@ -157,7 +164,7 @@ def _marks(events: list[Happened], along: Axis, wall_clock: bool) -> list[Mark]:
             row = next((row for row, taken in enumerate(ends) if taken + NEAR < x), len(ends))
             row = min(row, MAX_BESIDE - 1)
             ends[row : row + 1] = [x + width]
-            title = f"lasted {duration(event.lasted)} until {title}"
+            title = f"lasted {event.length} until {title}"
             marks.append(Mark(x, row * ROW, width, event.severity, 1, title))
         elif marks and not marks[-1].width and x - marks[-1].x < NEAR:
             last = marks[-1]
@@ -188,9 +195,7 @@ def _caption(events: list[Happened], wall_clock: bool, breaks: Sequence[tuple[fl
     span = events[-1].seconds - events[0].seconds
     parts = [f"{words(first.kind)} begins first"] if len({event.kind for event in events}) > 1 else [words(first.kind)]
     if longest.lasted:
-        parts.append(
-            f"the longest wait reported is {duration(longest.lasted)} ({words(longest.kind)}, {longest.where})"
-        )
+        parts.append(f"the longest wait reported is {longest.length} ({words(longest.kind)}, {longest.where})")
     parts.append(f"{plural(len(events), 'event')} within {duration(span)}" if span else plural(len(events), "event"))
     members = {event.where.rpartition(":")[0] for event in events}
     caption = "; ".join(parts) + "."
