@@ -124,15 +124,20 @@ def _timing(view: View) -> Literal["timed", "not timed", "untested"]:
 def _evidence(rule: Rule, view: View) -> tuple[list[Evidence], int, str]:
     """Return the kept rows of evidence, how many rows there are, and when the earliest was (ISO, or empty).
 
-    Evidence is the rows of each selection that `when` and `finding` speak of, in the order of `let`; a row that two
-    selections share counts once, for the first.
+    Evidence is the rows of each selection that `when` and `finding` speak of, the narrowest first: the slow calls
+    before all calls. A row that two selections share counts once, for the first.
     """
     spoken_of = dict.fromkeys([*question.used(rule.when), *rule.finding.used()])
-    order = {name: place for place, name in enumerate(rule.selections)}
+    written = {name: place for place, name in enumerate(rule.selections)}
+
+    def width(name: str) -> tuple[int, int]:
+        frame = view.frame(name)
+        return 0 if frame is None else len(frame), written.get(name, len(written))
+
     kept: list[Evidence] = []
     seen: set[tuple[Any, ...]] = set()
     earliest: int | None = None
-    for name in sorted(spoken_of, key=lambda name: order.get(name, len(order))):
+    for name in sorted(spoken_of, key=width):
         frame = view.frame(name)
         taken = 0
         for prefix, table in rule.shapes[name].sides if frame is not None and len(frame) else ():

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from analyzer import condition, selection, within
+from analyzer import condition, selection, tables, within
 from analyzer.expression import Amount, Binary, Call, Listing, Literal, Name, Node, Selection, Unary
 from analyzer.quantity import number
 from analyzer.selection import Shape
@@ -65,12 +65,18 @@ class View:
         return self._frames[name]
 
     def _selected(self, chosen: Selection) -> pd.DataFrame | None:
-        frames: dict[str, pd.DataFrame] = {}
-        for name in [chosen.source.name, *(source.name for source, _ in chosen.joins)]:
-            frame = self.frame(name)
+        first = self.frame(chosen.source.name)
+        if first is None:
+            return None
+        frames = {chosen.source.name: first}
+        for source, _ in chosen.joins:
+            frame = self.frame(source.name)
             if frame is None:
-                return None
-            frames[name] = frame
+                # Nothing joined with anything is nothing, whatever the absent table would have held.
+                if source.name in self.selections or selection.leaves_any(chosen, first):
+                    return None
+                frame = tables.frame(source.name, [])
+            frames[source.name] = frame
         return selection.rows(chosen, frames)
 
 

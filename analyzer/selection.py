@@ -124,6 +124,12 @@ def rows(selection: Selection, frames: Mapping[str, pd.DataFrame]) -> pd.DataFra
     return frame
 
 
+def leaves_any(selection: Selection, first: pd.DataFrame) -> bool:
+    """Return whether any row of the first source passes what `where` says of that source alone."""
+    frame, _ = _filtered(first.add_prefix(f"{selection.source.alias}."), _parts(selection.where))
+    return len(frame) > 0
+
+
 def _parts(node: Node | None) -> list[Node]:
     """Return the conditions that `and` holds together."""
     if isinstance(node, Binary) and node.sign == "and":
