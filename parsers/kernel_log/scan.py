@@ -1,8 +1,9 @@
 """The first tier: which lines of a log hold any literal of any family, looked for in raw bytes.
 
-`bytes.find` once for each literal runs at memory speed and is the fastest thing in plain Python, so that the cost is
-the number of *different* needles. Literals that share a rare enough piece are looked for by that piece, and a line
-found by it is kept only when it holds one of the literals themselves. An engine that finds all literals in one pass
+`bytes.find` once for each literal was the fastest of what plain Python offers (some 43 MB/s for 93 literals, one `re`
+alternation 7 to 9), so that the cost is the number of *different* needles. Literals that share a rare enough piece are
+looked for by that piece, and a line found by it is kept only when it holds one of the literals themselves: a modest
+gain, 49 MB/s. An engine that finds all literals in one pass
 can take this module's place: it has to give the same line starts.
 """
 
