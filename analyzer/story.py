@@ -109,7 +109,8 @@ def _nothing_happened(verdict: Verdict) -> list[str]:
     elif silent:
         sentences.append(f"{silent} signatures could not be judged: the captures they need are not in the bundle.")
     if verdict.case.gaps:
-        sentences.append(f"{plural(len(verdict.case.gaps), 'gap')} in the evidence limit what this can mean.")
+        limits = "limits" if len(verdict.case.gaps) == 1 else "limit"
+        sentences.append(f"{plural(len(verdict.case.gaps), 'gap')} in the evidence {limits} what this can mean.")
     sentences.append("Nothing found is not the same as nothing wrong.")
     return sentences
 

@@ -15,7 +15,7 @@ from analyzer.case import Case
 from analyzer.figures.shapes import plural
 from analyzer.findings import Candidate, Edge, Evidence, Finding, Step, Verdict
 from analyzer.ranking import CONFIDENCE
-from analyzer.visible import clip, one_line, visible
+from analyzer.visible import one_line, visible
 
 WIDTH = 100
 EVIDENCE = 3
@@ -72,7 +72,7 @@ def _head(verdict: Verdict, pen: Pen) -> Iterator[str]:
         yield f"{lead.confidence} · {pen(lead.finding.severity, lead.finding.severity)} · {lead.finding.rule}"
     facts = [fact for fact in (told.host, told.kernel, told.span) if fact]
     if facts:
-        yield pen(clip(" · ".join(facts), WIDTH), "quiet")
+        yield from (pen(line, "quiet") for line in _wrapped(" · ".join(facts)))
     yield ""
     yield from _wrapped(" ".join(told.happened))
 

@@ -37,7 +37,9 @@ def _zones(anchor: str, rows: list[Record]) -> Figure:
             items.append((f"{name} min", float(row["min_kb"]), f"{number(row['min_kb'])} kB", "faint"))
     low = [name for name, row in seen.items() if _low(row)]
     caption = (
-        f"{', '.join(low)} below the min watermark." if low else "No zone is below its min watermark in this dump."
+        f"{', '.join(low)} below the min watermark."
+        if low
+        else f"Of the {plural(len(seen), 'zone')} printed none is below its min watermark."
     )
     table = [[_zone(row), number(row["free_kb"]), number(row["min_kb"]), place(row)] for row in rows[:60]]
     more = len(rows) - len(seen)
