@@ -44,6 +44,9 @@ lines of registers and code in between."""
 SAME_HEADER_LINES = 2
 MAX_TEXT = 1000
 
+INSIDE_REPORTS = frozenset({"call_trace", "boot", "mem_info", "rcu_kthread_starved"})
+"""What is printed between the head of a report and its trace, or stands by itself: no trace belongs to it."""
+
 DURATIONS = ("duration_ms", "duration_s", "t_jiffies")
 
 
@@ -151,7 +154,7 @@ class Ledger:
         """Remember which report the traces after this event belong to."""
         if report:
             here = report._replace(line=self._trace[message.host, message.caller][1])
-        elif event.kind in ("call_trace", "boot") or event.table == "clock_event":
+        elif event.kind in INSIDE_REPORTS or event.table == "clock_event":
             return
         else:
             here = Report(event.kind, incident, message.number)

@@ -4,6 +4,7 @@ A family is a module of this folder. It owns its literals, its grammar and its t
 
     TABLES    {name: Table}
     LITERALS  tuple of bytes: a line that holds none of them is never an anchor of this family
+    settle(rows) -> None   optional: joins what only the whole capture shows, in place (a tick rate, a kill's context)
     read(block: Block) -> Iterator[Event | Loss | Aside]
 
 `read` is called once for each line that holds one of the family's literals; `block[0]` is that line and
@@ -22,7 +23,7 @@ from parsers.shapes import Row
 
 YEARLESS = 1904
 """A stamp that gives no year (RFC 3164) is placed in this leap year; the case moves it into the year that the
-rest of the bundle shows, or sets it to NaT."""
+rest of the bundle shows; where nothing does it stays there, and reports show it without a year."""
 
 
 class Message(NamedTuple):

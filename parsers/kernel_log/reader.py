@@ -106,6 +106,9 @@ class Reader:
         """Return what was read, every table of the package present but `boot`, which a boot must have shown."""
         self._boots.end(max(self._line - 1, self._capture.first_line))
         self._ledger.close()
+        for family, _ in self._asked:
+            if settle := getattr(family, "settle", None):
+                settle(self._ledger.rows)
         gaps = self._ledger.gaps
         for number in self._clipped[:MAX_CLIPPED]:
             gaps.append(
