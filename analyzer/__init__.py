@@ -93,8 +93,13 @@ def open(
     """
     from analyzer import case, judge, ranking
     from analyzer import rules as rulebook
+    from analyzer.errors import AnalyzerError
+    from analyzer.suggest import did_you_mean
 
     book = rulebook.load([Path(folder) for folder in rules])
+    for rule in only:
+        if rule not in book:
+            raise AnalyzerError(f"there is no rule {rule!r}", cure=did_you_mean(rule, book))
     path = None if str(bundle) == "-" else Path(bundle)
     read = case.read(path, limits=limits, stdin=stdin, progress=progress)
     findings, not_judged, not_found = judge.judge(read, book, only=only or None)

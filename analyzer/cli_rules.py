@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 import textwrap
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analyzer.errors import AnalyzerError
+from analyzer.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from analyzer.rules import Advice, Rule
@@ -127,11 +127,7 @@ def _book(folders: list[Path] | None) -> dict[str, Rule]:
 def _named(book: dict[str, Rule], name: str) -> Rule:
     """Return a rule by id; raises AnalyzerError with the nearest id when there is none."""
     if name not in book:
-        near = difflib.get_close_matches(name, book, 1)
-        raise AnalyzerError(
-            f"there is no rule {name!r}",
-            cure=f"Did you mean {near[0]}?" if near else "`postmortem rules list` lists them",
-        )
+        raise AnalyzerError(f"there is no rule {name!r}", cure=did_you_mean(name, book))
     return book[name]
 
 

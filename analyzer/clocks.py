@@ -41,13 +41,9 @@ def settle_years(rows: dict[str, list[Row]]) -> list[Gap]:
     return []
 
 
-def shown(at: object) -> str:
-    """Return a stamp as reports print it, ISO 8601 in UTC to the second; month and day only where no year is known."""
-    stamp = at if isinstance(at, datetime) else None
-    if stamp is None or stamp != stamp:
-        return ""
-    text = stamp.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return text.removeprefix(f"{YEARLESS}-") if stamp.year == YEARLESS else text
+def shown(at: str) -> str:
+    """Return an ISO 8601 stamp as reports print it: month and day only where the year is merely stood in for."""
+    return at.removeprefix(f"{YEARLESS}-")
 
 
 def _year(at: int) -> int:

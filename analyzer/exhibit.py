@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from analyzer import clocks
 from analyzer.findings import Evidence, Finding
 from analyzer.visible import excerpt_lines, one_line
-from parsers.kernel_log.message import YEARLESS
 from parsers.shapes import MAX_EXCERPT_LINES
 
 
@@ -82,5 +82,5 @@ def _join(piece: Exhibit, row: Evidence) -> None:
 def _when(row: Evidence) -> str:
     """Return the time of a row: by wall clock, else by uptime, else nothing."""
     if row.at:
-        return row.at.removeprefix(f"{YEARLESS}-").replace("T", " ").replace("Z", " UTC")
+        return clocks.shown(row.at).replace("T", " ").replace("Z", " UTC")
     return f"{row.uptime_s:,.6f}".rstrip("0").rstrip(".") + " s after boot" if row.uptime_s is not None else ""

@@ -10,6 +10,10 @@ from analyzer.case import Case
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 """From mildest to worst; `SEVERITIES.index` orders them."""
 
+Timing = Literal["timed", "tested", "not timed", "untested"]
+"""How an edge was tested: by comparing clocks; by other evidence; by a comparison of times for which no clock was in
+common; or not at all, because the rule gives no test."""
+
 Confidence = Literal["confirmed", "likely", "possible", "hypothesis"]
 
 
@@ -50,8 +54,7 @@ class Edge:
     cause: str
     symptom: str
     because: str
-    timing: Literal["timed", "not timed", "untested"]
-    """timed: a `within` compared clocks; not timed: neither clock was known; untested: the rule gives no test."""
+    timing: Timing
     weak: bool = False
     """The rule marks this edge as an indirect explanation."""
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import analyzer
+from analyzer import clocks
 from analyzer.findings import Candidate, Edge, Evidence, Finding, Step, Verdict
 
 SCHEMA = "postmortem/1"
@@ -73,7 +74,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "title": finding.title,
         "severity": finding.severity,
         "finding": finding.text,
-        "first_at": finding.first_at or None,
+        "first_at": clocks.shown(finding.first_at) or None,
         "evidence": [_evidence(row) for row in finding.evidence],
         "evidence_rows": finding.evidence_rows,
         "explains": [_edge(edge) for edge in finding.explains],
@@ -101,7 +102,7 @@ def _evidence(row: Evidence) -> dict[str, Any]:
         "table": row.table,
         "host": row.host or None,
         "boot": None if row.boot is None else int(row.boot),
-        "at": row.at or None,
+        "at": clocks.shown(row.at) or None,
         "uptime_s": float(uptime) if uptime is not None and uptime == uptime else None,
     }
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from analyzer import condition, measure, question, selection, sentence
 from analyzer.case import Case
 from analyzer.expression import Node
-from analyzer.findings import SEVERITIES, Edge, Evidence, Finding, NotJudged, Step
+from analyzer.findings import SEVERITIES, Edge, Evidence, Finding, NotJudged, Step, Timing
 from analyzer.measure import View
-from analyzer.rules import Advice, Rule
+from analyzer.rules import Advice, Explanation, Rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -112,13 +112,15 @@ def _edges(rule: Rule, view: View, present: Collection[str]) -> Iterator[Edge]:
         view.untimed_holds = False
         if held:
             because = sentence.fill(edge.because, view)
-            yield Edge(rule.id, edge.symptom, because, _timing(view), edge.weak)
+            yield Edge(rule.id, edge.symptom, because, _timing(edge, view), edge.weak)
 
 
-def _timing(view: View) -> Literal["timed", "not timed", "untested"]:
+def _timing(edge: Explanation, view: View) -> Timing:
+    if edge.when is None:
+        return "untested"
     if view.compared_clocks:
         return "timed"
-    return "not timed" if view.without_clocks else "untested"
+    return "not timed" if view.without_clocks else "tested"
 
 
 def _evidence(rule: Rule, view: View) -> tuple[list[Evidence], int, str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator
 
 from analyzer import tables
 from analyzer.case import Case
 from analyzer.errors import AnalyzerError
+from analyzer.suggest import did_you_mean
 from parsers.shapes import COMMON
 
 SHOWN_ROWS = 20
@@ -36,11 +36,7 @@ def printed(case: Case, wanted: str, format: str) -> Iterator[str]:
             yield f"{name:<24} {len(frame)}"
         return
     if wanted not in tables.declared():
-        near = difflib.get_close_matches(wanted, tables.declared(), 1)
-        raise AnalyzerError(
-            f"there is no table {wanted!r}",
-            cure=f"Did you mean {near[0]}?" if near else "`postmortem tables` lists them",
-        )
+        raise AnalyzerError(f"there is no table {wanted!r}", cure=did_you_mean(wanted, tables.declared()))
     if wanted not in case.tables:
         raise AnalyzerError(f"no capture in {case.bundle} could fill the table {wanted}")
     frame = case.tables[wanted]

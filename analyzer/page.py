@@ -65,7 +65,7 @@ def render(verdict: Verdict, *, pdf: bool = False) -> str:
         script=Markup(script),
         policy=_policy([style, *screen.values()], script),
     )
-    return page.encode("utf-8", "backslashreplace").decode("utf-8")
+    return page.lstrip().encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _environment() -> Environment:

@@ -102,9 +102,15 @@ def _chain(chain: Sequence[Edge], findings: dict[str, Finding], pen: Pen) -> Ite
         symptom = findings.get(edge.symptom)
         severity = symptom.severity if symptom else "info"
         title = one_line(symptom.title, 70) if symptom else edge.symptom
-        timing = {"timed": "times fit", "not timed": "not timed", "untested": "no times to test"}[edge.timing]
+        timing = {
+            "timed": "the times fit",
+            "tested": "borne out by other lines",
+            "not timed": "no common clock",
+            "untested": "not tested",
+        }[edge.timing]
         yield f"  {edge.cause} ──▶ {edge.symptom}  {pen(f'[{severity}] {title}', severity)}"
-        yield from _wrapped(f"because {edge.because} ({timing}{', indirect' if edge.weak else ''})", "      ")
+        remarks = f"{timing}, indirect" if edge.weak else timing
+        yield from _wrapped(f"because {edge.because} ({remarks})", "      ")
 
 
 def _sure(candidate: Candidate, pen: Pen) -> Iterator[str]:

@@ -325,7 +325,7 @@ TEST = ", when: 'within(stall.at, rcu.at, 15min)'"
     ("test", "one", "other", "timing"),
     [
         ("", {}, {}, "untested"),
-        (", when: exists(rcu)", {}, {}, "untested"),
+        (", when: exists(rcu)", {}, {}, "tested"),
         (", when: count(rcu) > 1", {}, {}, None),
         (", when: exists(device)", {}, {}, None),
         (TEST, {}, {}, "not timed"),
