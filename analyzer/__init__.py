@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from analyzer.release import version
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -25,13 +27,6 @@ if TYPE_CHECKING:
     from parsers.shapes import Gap
 
 __all__ = ["Analysis", "open", "version"]
-
-
-def version() -> str:
-    """Return the installed version, `0.1.0`."""
-    from importlib.metadata import version as installed  # 50 ms: only when asked
-
-    return installed("postmortem-analyzer")
 
 
 class Analysis:

@@ -10,8 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import analyzer
-from analyzer import clocks
+from analyzer import clocks, release
 from analyzer.findings import Candidate, Edge, Evidence, Finding, Step, Verdict
 
 SCHEMA = "postmortem/1"
@@ -27,7 +26,7 @@ def document(verdict: Verdict) -> dict[str, Any]:
     case = verdict.case
     return {
         "schema": SCHEMA,
-        "tool": {"name": "postmortem", "version": analyzer.version()},
+        "tool": {"name": "postmortem", "version": release.version()},
         "bundle": case.bundle,
         "facts": {name: list(values) for name, values in sorted(case.facts.items())},
         "candidates": [_candidate(candidate) for candidate in verdict.candidates],

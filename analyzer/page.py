@@ -18,8 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-import analyzer
-from analyzer import figures, story
+from analyzer import figures, release, story
 from analyzer.case import Case, InventoryEntry
 from analyzer.exhibit import exhibits, shown_rows
 from analyzer.figures import causes
@@ -125,7 +124,7 @@ def _view(verdict: Verdict, pdf: bool) -> Mapping[str, Any]:
     return {
         "pdf": pdf,
         "table_rows": PDF_TABLE_ROWS,
-        "version": analyzer.version(),
+        "version": release.version(),
         "case": verdict.case,
         "title": story.title(verdict),
         "story": story.tell(verdict),
