@@ -54,11 +54,11 @@ BARE_OFFSET = re.compile(r"0x[0-9a-f]+$")
 BEGINS = re.compile(
     rb"^(?:Tracing \d+ functions for [^\n]*\n(?:[ \t\r]*\n|\^C\r?\n|\d\d:\d\d:\d\d[ \t\r]*\n){0,4}"
     rb"(?![^\n]*: count[ \t]+distribution)(?=[ \t]+\S| *;)"
-    rb"|(?:  [A-Za-z_][\w.]*\r?\n){3,200}+    \d+\r?$)",
+    rb"|(?:  [A-Za-z_][\w.]*\r?\n){3,200}    \d+\r?$)",
     re.MULTILINE,
 )
 _WHOLE_STACK = re.compile(
-    r"^(?:[ \t]++(?!\d+[ \t\r]*$)\S[^\n]*\n){1,200}+[ \t]+\d+[ \t\r]*$",
+    r"^(?:[ \t]++(?!\d+[ \t\r]*$)\S[^\n]*\n){1,200}[ \t]+\d+[ \t\r]*$",
     re.MULTILINE,
 )
 _TRACED = re.compile(r"^Tracing \d+ functions for ", re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from itertools import pairwise
@@ -304,3 +305,18 @@ class TestCounts:
         for parser in (bcc_histogram, stackcount, funccount, perf_script, uniq_counts):
             for size in (1, 7, 4096):
                 parser.parse(capture(junk, "x | uniq -c", size))
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """`(…)*+` matches wrongly before CPython 3.11.5 where the group can backtrack; Debian 12 has 3.11.2."""
+    sources = [
+        path for folder in ("parsers", "analyzer") for path in (Path(__file__).parent.parent / folder).rglob("*.py")
+    ]
+    strings = (
+        (path, node.value if isinstance(node.value, str) else node.value.decode("latin-1"))
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+    )
+    found = [(path.name, text) for path, text in strings if re.search(r"\)(?:[*+?]|\{\d*,?\d*\})\+", text)]
+    assert [each for each in found if "\n\n" not in each[1]] == []
