@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import parsers
 from analyzer import derive
-from parsers.shapes import COMMON, Row, Table
+from parsers.shapes import COMMON, Gap, Row, Table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+MISFIT = (ArithmeticError, TypeError, ValueError)
+"""What making a column raises where a value does not fit it; pandas says it in different ways for each dtype."""
 
 
 @cache
@@ -36,7 +41,8 @@ def declared() -> dict[str, Table]:
 def frame(name: str, rows: Iterable[Row]) -> pd.DataFrame:
     """Return rows as the table `name`: declared columns only, in order, with their dtypes also when empty.
 
-    A column that a row leaves out is missing there; one that the table does not declare is a KeyError.
+    A column that a row leaves out is missing there; one that the table does not declare is a KeyError; a value
+    that a column cannot hold is one of MISFIT.
     """
     rows = list(rows)
     # A kernel log makes a dozen tables present that stay empty; 4 ms each where a copy takes 0.1.
@@ -46,6 +52,32 @@ def frame(name: str, rows: Iterable[Row]) -> pd.DataFrame:
 @cache
 def _empty(name: str) -> pd.DataFrame:
     return framed(declared()[name], [])
+
+
+def drop_unfit(name: str, rows: Iterable[Row]) -> list[Gap]:
+    """Make missing, in place, every value that its column cannot hold; return a gap for each row that lost one.
+
+    Captures come from strangers: a counter of 400 digits is no number of any kernel, and must not end the analysis.
+    """
+    gaps = []
+    for row in rows:
+        lost = [column for column, value in row.items() if not _fits(value, declared()[name].columns[column].dtype)]
+        if lost:
+            row.update(dict.fromkeys(lost))
+            what = f"{', '.join(lost)}: no genuine value, taken as not known"
+            gaps.append(Gap(str(row.get("member") or ""), int(row.get("line") or 0), what))
+    return gaps
+
+
+def _fits(value: Any, dtype: str) -> bool:
+    """Return whether a column of this dtype can hold the value."""
+    if value is None:
+        return True
+    try:
+        _array([value], dtype)
+    except MISFIT:
+        return False
+    return True
 
 
 def framed(table: Table, rows: list[Row]) -> pd.DataFrame:
@@ -68,6 +100,8 @@ def _array(values: list[Any], dtype: str) -> Any:
     for place, value in enumerate(values):
         cells[place] = tuple(value) if isinstance(value, list) else value
     series: Any = pd.Series(cells, dtype=object)
+    if dtype == "Float64" and any(isinstance(value, float) and math.isinf(value) for value in values):
+        raise OverflowError("no measured value is infinite")
     if dtype.startswith("datetime64"):
         series = pd.to_datetime(series, utc=True)
     return series.astype(dtype).array

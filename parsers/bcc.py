@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.shapes import Gap, Row, excerpt
+from parsers.shapes import Gap, Row, excerpt, integer
 
 CLOCK = re.compile(r"^\[?(\d\d:\d\d:\d\d)\]?:?\s*$")
 """A time stamp on a line of its own (-T); argdist prints it in brackets, ext4dist with a colon."""
@@ -42,5 +42,5 @@ def lost(member: str, number: int, line: str) -> tuple[Gap, Row] | None:
         return None
     row: Row = {"line": number, "excerpt": excerpt([line]), "kind": "bcc"}
     if events := found[1] or found[2]:
-        row["lost"] = int(events)
+        row["lost"] = integer(events)
     return Gap(member, number, f"the tool lost events: {line.strip()}"), row

@@ -27,7 +27,7 @@ import pyparsing as pp
 
 from parsers.bcc import CLOCK, TRACING, lost, pattern_of
 from parsers.command import Stage, command_of, stages
-from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
+from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES = {
     "histogram": Table(
@@ -259,8 +259,8 @@ def _read_block(member: str, block: list[tuple[int, str]], above: _Above, parsed
         if match is None:
             parsed.gaps.append(Gap(member, number, f"a bucket is cut or damaged: {raw.strip()[:80]}"))
             continue
-        low, events = int(match["low"]), int(match["events"])
-        high = int(match["high"]) if match["high"] else low
+        low, events = integer(match["low"]), integer(match["events"])
+        high = integer(match["high"]) if match["high"] else low
         row: Row = {"line": number, "excerpt": excerpt([raw]), "low": low, "high": high, "events": events}
         histogram.rows.append(row)
         bars.append((number, events, match["bar"] if match["end"] else ""))
@@ -305,8 +305,8 @@ def _footer_faults(footer: re.Match[str], histograms: list[_Histogram]) -> Itera
     if not histograms:
         return
     rows = [row for histogram in histograms for row in histogram.rows]
-    counted, total = sum(row["events"] for row in rows), int(footer["total"])
-    if counted != int(footer["count"]):
+    counted, total = sum(row["events"] for row in rows), integer(footer["total"])
+    if counted != integer(footer["count"]):
         yield f"the footer counts {footer['count']} events, the buckets hold {counted}"
         return
     low = sum(row["low"] * row["events"] for row in rows)
@@ -327,7 +327,7 @@ def _read_dictionary(member: str, number: int, raw: str, above: _Above, parsed: 
         made = ast.literal_eval(INTERRUPT_ECHO.sub("", raw))
         buckets = [(int(e["interval-start"]), int(e["interval-end"]), int(e["count"])) for e in made["data"]]
         clock, unit = str(made["ts"]).rpartition(" ")[2], str(made["val_type"])
-    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, KeyError, TypeError, OverflowError, RecursionError, MemoryError):
         parsed.gaps.append(Gap(member, number, "a -j histogram is cut or damaged"))
         return
     if clock != above.clock:

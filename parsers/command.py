@@ -31,7 +31,7 @@ class Stage:
     def number(self, letter: str, name: str = "") -> float | None:
         """Return an option's value where it is a number."""
         value = self.value(letter, name)
-        return float(value) if value and re.fullmatch(r"\d+(?:\.\d+)?", value) else None
+        return float(value) if value and re.fullmatch(r"\d{1,15}(?:\.\d{1,15})?", value) else None
 
     def operands(self, valued: str) -> list[str]:
         """Return the words that are neither options nor the value of an option whose letter is in `valued`."""

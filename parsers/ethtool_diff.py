@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 
 from parsers.ethtool import COMMAND, FEATURE, HEADER, LEGACY, feature_of
-from parsers.shapes import Capture, Gap, Parsed, Row, Table, excerpt
+from parsers.shapes import Capture, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES: dict[str, Table] = {}
 BEGINS = None
@@ -74,7 +74,7 @@ def parse(capture: Capture) -> Parsed:
     for number, text in capture.lines():
         if hunk := HUNK.match(text):
             gaps += _early_end(capture.member, number, sides)
-            in_hunk, first.due, second.due = True, int(hunk["first"] or 1), int(hunk["second"] or 1)
+            in_hunk, first.due, second.due = True, integer(hunk["first"] or "1"), integer(hunk["second"] or "1")
         elif text.startswith(("--- ", "+++ ")) and not (in_hunk and first.due + second.due):
             side = first if text[0] == "-" else second
             side.label = side.label or _file_label(text)

@@ -20,7 +20,7 @@ from datetime import datetime
 
 from parsers.bcc import CLOCK, NOTICES, TRACING, lost, pattern_of
 from parsers.command import command_of, stage_of
-from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
+from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES = {
     "func_count": Table(
@@ -115,7 +115,7 @@ def _read(capture: Capture, blocks: list[_Block], parsed: Parsed) -> Iterator[st
             inside = inside and bool(line.strip()) and not line.startswith("Detaching")
         elif (inside or len(line.rstrip()) == width) and (found := ROW.match(line)):
             row: Row = {"line": number, "excerpt": excerpt([raw]), "function": ADDRESS.sub("", found["name"])}
-            blocks[-1].rows.append(row | {"events": int(found["events"])})
+            blocks[-1].rows.append(row | {"events": integer(found["events"])})
         elif inside and len(line.split()) <= 2:
             parsed.gaps.append(Gap(capture.member, number, f"a row without a count: {line.strip()[:80]}"))
         elif blocks:

@@ -20,7 +20,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from parsers.shapes import Capture, Column, Gap, Parsed, Row, Table, excerpt
+from parsers.shapes import Capture, Column, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES = {
     "link": Table(
@@ -113,12 +113,12 @@ def parse(capture: Capture) -> Parsed:
         elif vlan := VLAN_FILE.match(text):
             lower = next((line.split()[1] for _, line in part if re.match(r"Device: \S", line)), None)
             if lower and not (cut and part[-1][1].startswith("Device")):
-                row = {"device": vlan["device"], "kind": "vlan", "vlan_id": int(vlan["id"]), "lower": lower}
+                row = {"device": vlan["device"], "kind": "vlan", "vlan_id": integer(vlan["id"]), "lower": lower}
                 rows.append(row | {"source": "proc vlan"} | _common(capture, part))
             else:
                 gaps.append(Gap(capture.member, number, "the VLAN's file is cut before `Device:`"))
         elif (config := VLAN_CONFIG.match(text)) and not cut:
-            row = {"device": config["device"], "kind": "vlan", "vlan_id": int(config["id"])}
+            row = {"device": config["device"], "kind": "vlan", "vlan_id": integer(config["id"])}
             rows.append(row | {"lower": config["lower"], "source": "proc vlan"} | _common(capture, part))
         elif cut or re.match(r"(?:cat|ip|sudo|Cannot|Device|RTNETLINK)\b.*[:\"]", text):
             gaps.append(Gap(capture.member, number, f"shows no device: `{text.strip()[:100]}`"))
@@ -170,14 +170,14 @@ def _ip_row(part: list[tuple[int, str]], detailed: bool, last: bool, cut: bool) 
     kind = _kind(texts[1:], address["type"] if address else "", header["flags"], header["device"])
     if kind is None and detailed and address and address["type"] in ("ether", "infiniband") and whole:
         kind = "physical"  # -d prints a detail line for every kind of device that is made by software
-    vlan = next((int(found["id"]) for text in texts if (found := VLAN_DETAIL.match(text))), None)
+    vlan = next((integer(found["id"]) for text in texts if (found := VLAN_DETAIL.match(text))), None)
     below = header["below"]
     lower = None if kind == "veth" or below == "NONE" or re.match(r"if\d+$", below or "") else below
     if kind is None and lower and (named := NAMED_VLAN.match(header["device"])):
-        kind, vlan = "vlan", int(named[1] or named[3])
+        kind, vlan = "vlan", integer(named[1] or named[3])
     return {
         "device": header["device"], "kind": kind, "lower": lower, "vlan_id": vlan, "master": told.get("master"),
-        "mac": address["mac"] if address else None, "mtu": int(header["mtu"]), "state": told.get("state"),
+        "mac": address["mac"] if address else None, "mtu": integer(header["mtu"]), "state": told.get("state"),
         "source": "ip link",
     }  # fmt: skip
 
@@ -201,7 +201,7 @@ def _brief_row(brief: re.Match[str]) -> Row:
     lower = None if kind == "veth" or below == "NONE" or re.match(r"if\d+$", below or "") else below
     vlan = None
     if kind is None and lower and (named := NAMED_VLAN.match(brief["device"])):
-        kind, vlan = "vlan", int(named[1] or named[3])
+        kind, vlan = "vlan", integer(named[1] or named[3])
     return {
         "device": brief["device"], "kind": kind, "lower": lower, "vlan_id": vlan, "mac": brief["mac"],
         "state": brief["state"], "source": "ip link",

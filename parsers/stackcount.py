@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from parsers.bcc import CLOCK, NOTICES, TRACING, lost, pattern_of
 from parsers.command import Stage, command_of, stage_of
-from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
+from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES = {
     "stack": Table(
@@ -178,12 +178,12 @@ def _read_line(reading: _Reading, number: int, raw: str, line: str) -> bool:
         reading.tick(None)
     if found := COUNT.match(line):
         reading.show(number, raw)
-        _count(reading, number, int(found["events"]))
+        _count(reading, number, integer(found["events"]))
     elif DELIMITER.match(line):
         reading.show(number, raw)
     elif found := COMM.match(line):
         reading.show(number, raw)
-        reading.comm, reading.pid = found["comm"], int(found["pid"])
+        reading.comm, reading.pid = found["comm"], integer(found["pid"])
     elif found := FRAME.match(line):
         reading.show(number, raw)
         reading.frames.append(reading.symbol(found["frame"]))
@@ -201,7 +201,7 @@ def _read_folded(reading: _Reading, number: int, raw: str, line: str) -> bool:
     reading.comm = found["comm"] or None
     frames = [frame for frame in found["frames"].split(";") if frame not in ("-", "")]
     reading.frames = [reading.symbol(frame) for frame in reversed(frames)]
-    _count(reading, number, int(found["events"]))
+    _count(reading, number, integer(found["events"]))
     return True
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from parsers.bcc import lost
 from parsers.command import Stage, command_of, stages
 from parsers.perf_script.record import read_record, recording, sample_faults
-from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt
+from parsers.shapes import INTERRUPT_ECHO, Capture, Column, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES = {
     "value_count": Table(
@@ -103,7 +103,7 @@ def parse(capture: Capture) -> Parsed:
             losses.append(loss[1])
         elif found := ROW.match(line):
             shown = {"line": number, "excerpt": excerpt([raw])}
-            rows.append(shown | {"value": found["value"], "events": int(found["events"])})
+            rows.append(shown | {"value": found["value"], "events": integer(found["events"])})
         elif read_record(number, raw, capture.command, records) or not line.strip():
             continue
         elif rows and not re.match(r"[ \t]{2,}\S", line):
@@ -126,6 +126,7 @@ def _timer(row: Row, command: str) -> Row:
     """Return a row of `timer`."""
     duration_s, pid = recording(command)
     own = {"source": "uniq -c", "event": "timer:timer_start", "function": row["value"], "events": row["events"]}
+    own["function_events"] = row["events"]
     return {"line": row["line"], "excerpt": row["excerpt"]} | own | {"duration_s": duration_s, "traced_pid": pid}
 
 

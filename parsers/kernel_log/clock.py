@@ -106,15 +106,15 @@ def _delta(found: Found, block: Block) -> tuple[str, str, Row, int]:
 
 
 DETAIL = re.compile(
-    r"(?:clocksource: +)?'(?P<name>[\w-]+)' (?P<what>wd|cs)(?:_nsec: (?P<nsec>-?\d+))?(?: (?:wd|cs))?_now: [0-9a-f]+"
+    r"(?:clocksource: +)?'(?P<name>[\w-]+)' (?P<what>wd|cs)(?:_nsec: (?P<nsec>-?\d{1,18}))?(?: (?:wd|cs))?_now: [0-9a-f]+"
 )
 SKEWED = re.compile(
-    r"(?:clocksource: +)?(?:Clocksource )?'(?P<name>[\w-]+)' skewed (?P<skew>-?\d+) ns \(-?\d+ ms\) over watchdog "
+    r"(?:clocksource: +)?(?:Clocksource )?'(?P<name>[\w-]+)' skewed (?P<skew>-?\d{1,18}) ns \(-?\d+ ms\) over watchdog "
     r"'(?P<watchdog>[\w-]+)' interval of (?P<interval>\d+) ns"
 )
 CURRENT = re.compile(r"(?:clocksource: +)?'[\w-]+' (?:\(not '[\w-]+'\) )?is (?:not )?current clocksource")
 REWRITTEN = re.compile(
-    r"(?:clocksource: +)?(?P<what>Watchdog|Clocksource) +(?P<name>[\w-]+) interval: +(?P<nsec>-?\d+)ns"
+    r"(?:clocksource: +)?(?P<what>Watchdog|Clocksource) +(?P<name>[\w-]+) interval: +(?P<nsec>-?\d{1,18})ns"
 )
 
 
@@ -150,7 +150,7 @@ def _skew(found: Found, block: Block) -> tuple[str, str, Row, int]:
 
 def _late(found: Found, block: Block) -> tuple[str, str, Row, int]:
     row: Row = {"reason": found[0].strip()}
-    if intervals := re.search(r"cs_nsec: (-?\d+) wd_nsec: (-?\d+)", block[0].text):
+    if intervals := re.search(r"cs_nsec: (-?\d{1,18}) wd_nsec: (-?\d{1,18})(?!\d)", block[0].text):
         row["interval_ns"], row["skew_ns"] = int(intervals[2]), int(intervals[1]) - int(intervals[2])
     return "watchdog_late", "info", row, 1
 

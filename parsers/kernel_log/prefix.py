@@ -38,7 +38,7 @@ RECEIVER = re.compile(r"(?:(?:std(?:out|err) [FP]|[\d.]+:\d+|[\w.-]+) )?(?=(?:<\
 """Between a receiver's stamp and printk's own: netconsole's sender, a container log's stream, or nothing."""
 
 LOGCAT = re.compile(r"(\d\d)-(\d\d) (\d\d:\d\d:\d\d)\.(\d+) +\d+ +\d+ [VDIWEF] ([^:]+?) *: ")
-KMSG = re.compile(r"(?:\d+\.\d[\w.+~-]*,)?(\d{1,3}),(\d+),(\d+),([c+-])((?:,[\w-]+=[^,;]*)*);")
+KMSG = re.compile(r"(?:\d+\.\d[\w.+~-]*,)?(\d{1,3}),(\d{1,20}),(\d{1,17}),([c+-])((?:,[\w-]+=[^,;]*)*);")
 KMSG_CALLER = re.compile(r",caller=([TC]\d+)")
 KMSG_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 CTIME = re.compile(r"\[([A-Z][a-z]{2}) ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})(?: <[^>]*>)?\] ?")
@@ -52,7 +52,7 @@ CALLER = re.compile(r"\[ *([TC]\d{1,9})\] ?")
 ANDROID = re.compile(r"\[\d+: {1,}[^\]]{1,24}: *\d+\] ")
 MONOTONIC = re.compile(rf"{HOST} (kernel|[^\s:\[\]]{{1,64}}\[\d+\]|systemd[\w-]*): ")
 DROPPED = re.compile(r"\*\* \d+ printk messages dropped \*\* ?")
-REPEATED = re.compile(r"message repeated (\d+) times: \[ ?(.*)\]$")
+REPEATED = re.compile(r"message repeated (\d{1,9}) times: \[ ?(.*)\]$")
 OCTAL = re.compile(r"#(0[0-3][0-7])")
 TORN = re.compile(r"(?:.{0,80}login: |\[ {0,2}(?:OK|FAILED|DEPEND) {0,2}\].{0,160}?|kernel: ?)(?=\[ *\d+\.\d{6}\])")
 """What a serial console writes before a message on the same line: a login prompt, a line of init, bare `kernel:`."""

@@ -11,6 +11,7 @@ payload of the timer events is the kernel's, include/trace/events/timer.h: `time
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from parsers.command import command_of, stages
 from parsers.perf_script.event import BEGINS, text, who
@@ -46,6 +47,7 @@ TABLES = {
         {
             "source": Column("str", "`perf script`, or `uniq -c` of it"),
             "function": Column("str", "the timer function, e.g. tcp_write_timer"),
+            "function_events": Column("Int64", "starts with this function in the whole capture, by any process"),
             "duration_s": Column("Float64", "length of the recording: `-- sleep N`, perf's header, else last - first"),
             "traced_pid": Column("Int64", "the process that was traced, by -p"),
         }
@@ -135,8 +137,14 @@ def _timer_rows(reading: Reading) -> list[Row]:
             name = who(head)
             key = (text(event), text(function), name.comm, name.pid)
             made.setdefault(key, Sum(each.line, each.shown)).merge(each)
+    totals = Counter[object]()
+    for key, each in made.items():
+        totals[key[1]] += each.events
     shared = {"source": "perf script", "duration_s": _duration_s(reading), "traced_pid": _traced_pid(reading)}
-    return [_row(each, ("event", "function", "comm", "pid"), key) | shared for key, each in made.items()]
+    return [
+        _row(each, ("event", "function", "comm", "pid"), key) | {"function_events": totals[key[1]]} | shared
+        for key, each in made.items()
+    ]
 
 
 def _stack_rows(reading: Reading) -> list[Row]:
@@ -162,7 +170,9 @@ def _row(each: Sum, names: tuple[str, ...], key: tuple[object, ...]) -> Row:
 def _duration_s(reading: Reading) -> float | None:
     """Return how long the recording lasted: by the command, by perf's header, else from first to last event."""
     told = recording(reading.capture.command)[0] or recording(reading.meta.get("cmdline", ""))[0]
-    if told is None and (span := re.fullmatch(r"([\d.]+) ms", reading.meta.get("sample duration", ""))):
+    if told is None and (
+        span := re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?) ms", reading.meta.get("sample duration", ""))
+    ):
         told = float(span[1]) / 1000
     starts = [each.first_s for each in reading.sums.values() if each.first_s is not None]
     ends = [each.last_s for each in reading.sums.values() if each.last_s is not None]

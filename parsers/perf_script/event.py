@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from parsers.shapes import integer
+
 _MISC = rb"(?:[KUHGgMESp]{1,6}[ \t]++)?"
 _TID = rb"(?:(?P<pid>-?\d++)/)?(?P<tid>-?\d++)[ \t]++(?:\[(?P<cpu>\d{3,9})\][ \t]++)?" + _MISC
 _EVENT = (
@@ -33,7 +35,7 @@ UNTIMED = re.compile(_PLAIN + rb"(?:(?P<period>\d++)[ \t]++)?(?P<event>[a-z][^\s
 # Every line of a chunk is tried with this at once: see `reading._read_plain_lines`.
 FAST = re.compile(
     rb"^( [^\n]{15} ++(?:-?\d++/)?-?\d++ ++(?:\[\d++\] ++)?(?:[KUHGgMESp]++ ++)?)"
-    rb"(\d++\.\d{6}(?:\d{3})?): ++(?:(\d++) ++)?(?!PERF_RECORD_)([^\s:]++(?::[^\s:]++)*): ++"
+    rb"(\d{1,12}+\.\d{6}(?:\d{3})?): ++(?:(\d++) ++)?(?!PERF_RECORD_)([^\s:]++(?::[^\s:]++)*): ++"
     rb"(?:timer=\S++ function=(\S*+))?[^\n]*+\n",  # eating the rest is faster than searching it for a line start
     re.MULTILINE,
 )
@@ -75,7 +77,7 @@ def who(head: bytes) -> Who:
         comm = before[:-width] if before.endswith(b" " * width) else found["comm"]
     else:
         return Who(None, None, None, None)
-    pid, tid, cpu = (int(found[each]) if found[each] else None for each in ("pid", "tid", "cpu"))
+    pid, tid, cpu = (integer(found[each]) if found[each] else None for each in ("pid", "tid", "cpu"))
     return Who(text(comm.lstrip()), pid, tid, cpu)
 
 

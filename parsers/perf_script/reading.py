@@ -21,7 +21,7 @@ from parsers.perf_script.event import (
     text,
 )
 from parsers.perf_script.record import read_record
-from parsers.shapes import MAX_LINE, Capture, Gap, Row, excerpt
+from parsers.shapes import MAX_LINE, Capture, Gap, Row, excerpt, integer
 
 CHUNK = 4 << 20
 """Bytes that are read at a time: 25,000 timer lines, some 15 MB of Python objects."""
@@ -153,7 +153,7 @@ def _read_plain_lines(reading: Reading, block: bytes) -> bool:
     weights: Counter[Key] = Counter()
     if any(periods):
         for key, period in zip(keys, periods, strict=True):
-            weights[key] += int(period or 0)
+            weights[key] += integer(period or b"0")
     if not last.keys() <= reading.sums.keys():
         _meet(reading, block, keys, times)
     for key, many in Counter(keys).items():
@@ -215,7 +215,7 @@ def _read_other(reading: Reading, raw: bytes) -> None:
     """Read a line that is no event with a time."""
     number, member = reading.number, reading.capture.member
     if found := LOST.search(raw):
-        events = int(found[1] or found[2])
+        events = integer(found[1] or found[2])
         reading.losses.append({"line": number, "excerpt": _shown([raw]), "kind": "perf", "lost": events})
         reading.gaps.append(Gap(member, number, f"perf lost {events} {'events' if found[1] else 'chunks'}"))
     elif found := TRACE_ONLY.match(raw):
@@ -249,7 +249,7 @@ def _add(reading: Reading, found: re.Match[bytes], lines: list[bytes]) -> None:
         return
     time = groups.get("time")
     reading.timed = reading.timed or time is not None
-    made.add(1, time, time, int(found["period"]) if found["period"] else None)
+    made.add(1, time, time, integer(found["period"]) if found["period"] else None)
 
 
 def _flush(reading: Reading) -> None:

@@ -11,16 +11,18 @@ from __future__ import annotations
 import re
 
 from parsers.command import Stage, stages
-from parsers.shapes import Gap, Row, excerpt
+from parsers.shapes import Gap, Row, excerpt, integer
 
 WOKEN = re.compile(r"\[ perf record: Woken up (\d+) times to write data \]")
-CAPTURED = re.compile(r"\[ perf record: Captured and wrote ([\d.]+) MB [^(]*(?:\((~?)(\d+) samples\))?")
+CAPTURED = re.compile(
+    r"\[ perf record: Captured and wrote (\d{1,15}(?:\.\d{1,15})?) MB [^(]*(?:\((~?)(\d+) samples\))?"
+)
 
 
 def read_record(number: int, line: str, command: str, records: list[Row]) -> bool:
     """Add what perf record says in a line to `records`, rows of `perf_record`; False if it says nothing."""
     if found := WOKEN.search(line):
-        records.append({"line": number, "excerpt": excerpt([line]), "woken": int(found[1]), "command": command})
+        records.append({"line": number, "excerpt": excerpt([line]), "woken": integer(found[1]), "command": command})
         return True
     found = CAPTURED.search(line)
     if not found:
@@ -31,7 +33,7 @@ def read_record(number: int, line: str, command: str, records: list[Row]) -> boo
         records[-1]["excerpt"] += "\n" + excerpt([line])
     records[-1]["megabytes"] = float(found[1])
     if found[3] and not found[2]:
-        records[-1]["samples"] = int(found[3])
+        records[-1]["samples"] = integer(found[3])
     return True
 
 
@@ -51,5 +53,5 @@ def recording(command: str) -> tuple[float | None, int | None]:
     pid = Stage("perf", stage.words[: stage.words.index("--")] if "--" in stage.words else stage.words).number(
         "p", "pid"
     )
-    slept = re.search(r"(?:^|[ /])sleep (\d+(?:\.\d+)?)(?= |$)", " ".join(stage.words))
+    slept = re.search(r"(?:^|[ /])sleep (\d{1,15}(?:\.\d{1,15})?)(?= |$)", " ".join(stage.words))
     return float(slept[1]) if slept else None, int(pid) if pid else None
