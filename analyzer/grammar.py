@@ -1,19 +1,27 @@
 """The grammar of the rule language: text to trees.
 
-    SELECTION := NAME ["as" ALIAS] ("join" NAME ["as" ALIAS] "on" EXPRESSION)* ["where" EXPRESSION]
+    SELECTION  := SOURCE ("join" SOURCE "on" EXPRESSION)* ["where" EXPRESSION]
+    SOURCE     := NAME ["as" ALIAS]
+    EXPRESSION := CONDITION (("and" | "or") CONDITION)*          `and` binds tighter
+    CONDITION  := "not"* SUM [COMPARISON]                        never two
+    COMPARISON := ("==" | "!=" | "<=" | ">=" | "<" | ">") SUM | "is" ["not"] "missing" | "matches" /REGEX/
+                | "has" SUM | "has" ("any" | "all") LIST | ["not"] "in" LIST
+    LIST       := "[" TERM ("," TERM)* "]"                       literals only
+    SUM        := TERM (("*" | "/" | "+" | "-") TERM)*           `*` and `/` bind tighter
+    TERM       := ("-" | NUMBER UNIT "of")* OPERAND              80% of sum(all.events)
+    OPERAND    := NAME | NAME "(" [EXPRESSION ("," EXPRESSION)*] ")" | NUMBER [UNIT] | "TEXT" | 'TEXT'
+                | "true" | "false" | "(" EXPRESSION ")"
 
 An expression is the same tree in `where` (one row) and in `when` (whole selections); which names and functions it may
-use is decided where it is checked. From loosest to tightest: `or`, `and`, `not`, one comparison, `+ -`, `* /`, `-`.
-There is nothing else: no attributes, no indexing, no assignment, no loops.
+use is decided where it is checked. There is nothing else: no attributes, no indexing, no assignment, no loops.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from analyzer.expression import (
     Amount,
@@ -32,12 +40,15 @@ from analyzer.expression import (
 from analyzer.quantity import WRITABLE, Quantity
 from analyzer.suggest import did_you_mean
 
-_T = TypeVar("_T")
+if TYPE_CHECKING:
+    import pyparsing as pp
 
-MAX_NESTING = 50
 MAX_TEXT = 10_000
 """Longest expression, in characters."""
-MAX_TOKENS = 2_000
+MAX_NESTING = 15
+"""Most brackets open at once: each takes pyparsing up to 42 frames of Python's stack, which holds 1,000."""
+MAX_OPERATORS = 100
+"""Most operators and brackets in one expression, so that no tree is too deep for those who walk it."""
 MAX_NUMBER = 2**63 - 1
 """The largest whole number a column can hold."""
 
@@ -46,273 +57,236 @@ RESERVED = frozenset(["and", "or", "not", "in", "has", "matches", "is", "true", 
 
 COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 
+_WORD = r"[A-Za-z_]\w*+"
+_NAME = rf"(?P<name>(?>{_WORD}(?:\.{_WORD})*))"
+_FREE = rf"(?!(?:{'|'.join(sorted(RESERVED))})(?![\w.]))"
+_NUMBER = r"(?P<digits>\d[\d_]*+(?:\.\d++)?)(?:[eE](?P<exponent>[+-]?\d++))?"
+_UNIT = r"(?P<unit>[A-Za-zµ]++|%)"
+_OF = r"of(?![\w.])"
+_TEXT = r""""(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'"""
+_REGEX = r"/(?P<regex>(?:[^/\\\n]|\\.)+)/"
+_WEIGHTY = re.compile(rf"{_TEXT}|\bmatches\s*{_REGEX}|(?P<sign>[()*/+-]|\b(?:and|or|not|of)\b)", re.A)
+_SHOWN = re.compile(rf"{_NAME}|{_NUMBER}{_UNIT}?|{_TEXT}|[=!<>]=|.", re.A | re.S)
+_ESCAPED = {"n": "\n", "t": "\t"}
+
+_VALUE = "a name, a number or a text"
+_ONCE = "no second comparison"
+_END = "nothing more"
+
 
 def parse(text: str) -> Node:
     """Return the tree of an expression; raises ExpressionError."""
-    return _whole(text, _Parser.expression)
+    return _read(text, 0)  # type: ignore[no-any-return]
 
 
 def parse_selection(text: str) -> Selection:
     """Return the tree of a selection; raises ExpressionError."""
-    return _whole(text, _Parser.selection)
-
-
-class _Token(NamedTuple):
-    kind: str
-    """name, number, string, sign, regex or end."""
-    text: str
-    place: int
-
-
-_TOKEN = r"""(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
-|(?P<number>\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?:[A-Za-zµ]+|%)?)
-|(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-|(?P<sign>==|!=|<=|>=|[<>+\-*/()\[\],])"""
-_REGEX = r"/(?P<regex>(?:[^/\\\n]|\\.)+)/"
-_NUMBER = re.compile(r"(\d[\d_]*(?:\.\d+)?)(?:[eE]([+-]?\d+))?(.*)", re.S)
-_ESCAPED = {"n": "\n", "t": "\t"}
+    return _read(text, 1)  # type: ignore[no-any-return]
 
 
 @cache
-def _scanner() -> Any:
-    """Return the grammar of tokens: after the word `matches`, and only there, a / begins a pattern."""
+def _grammar() -> tuple[pp.ParserElement, pp.ParserElement]:
+    """Return what reads an expression and what reads a selection: the grammar above, from its last line to its first.
+
+    A token takes the blanks behind it along, so that the place of everything is where it begins. Without a parse
+    action of its own it yields its match, which knows its word and place. After `-` there is no other way to read on.
+    """
     import pyparsing as pp  # 60 ms: only when a rule is read
 
-    token = pp.Regex(_TOKEN, flags=re.X | re.A, as_match=True)
-    pattern = pp.Regex(r"(?P<name>matches)\b", as_match=True) + pp.Regex(_REGEX, as_match=True)
-    return ((pattern | token)[...] + pp.StringEnd()).parse_with_tabs()
+    def token(pattern: str, name: str = "") -> pp.ParserElement:
+        element = pp.Regex(rf"(?:{pattern})\s*", flags=re.A, as_match=True).leave_whitespace()
+        return element.set_name(name) if name else element
+
+    def word(*words: str) -> pp.ParserElement:
+        choice = "|".join(re.escape(word) + (r"(?![\w.])" if word.isalpha() else "") for word in words)
+        return token(f"(?P<word>{choice})", " or ".join(words))
+
+    def mark(text: str) -> pp.ParserElement:
+        return word(text).suppress()
+
+    def several(element: pp.ParserElement) -> pp.ParserElement:
+        listed: pp.ParserElement = element + (mark(",") - element)[...]
+        return listed
+
+    def chain(operand: pp.ParserElement, *levels: str) -> pp.ParserElement:
+        signs = [level.split() for level in levels]
+        chained: pp.ParserElement = operand + (word(*" ".join(levels).split()) - operand)[...]
+        return chained.set_parse_action(lambda found: _folded(found, signs) if len(found) > 1 else None)
+
+    expression = pp.Forward()
+    name = token(rf"{_FREE}{_NAME}(?!\s*\()").set_parse_action(_name)
+    arguments = (mark(")") | several(expression) - mark(")")).set_name(_VALUE)
+    call = (token(rf"{_FREE}{_NAME}\s*\(") - arguments).set_parse_action(_call)
+    number = token(rf"{_NUMBER}(?:{_UNIT}(?!\s*{_OF})|(?![A-Za-zµ%]))").set_parse_action(_alone)
+    text = token(_TEXT).set_parse_action(_text)
+    truth = word("true", "false").set_parse_action(lambda place, found: Literal(place, found[0]["word"] == "true"))
+    operand = name | call | number | text | truth | mark("(") - expression - mark(")")
+    prefix = token(rf"-|{_NUMBER}{_UNIT}\s*{_OF}")
+    term = (operand | (prefix[1, ...] - operand.set_name(_VALUE)).set_parse_action(_prefixed)).set_name(_VALUE)
+    total = chain(term, "* /", "+ -")
+
+    listing = mark("[") - several(term.copy().add_parse_action(_item)) - mark("]")
+    listing.set_parse_action(lambda place, found: Listing(place, tuple(found)))
+    regex = token(_REGEX, "a /pattern/").set_parse_action(lambda place, found: Regex(place, found[0]["regex"]))
+    comparison = (
+        word(*COMPARISONS) - total
+        | word("is") - pp.Opt(word("not")) - word("missing")
+        | word("matches") - regex
+        | token(r"(?P<word>has\s+(?:any|all))\s*(?=\[)") - listing
+        | word("has") - total
+        | word("not") - word("in") - listing
+        | word("in") - listing
+    )
+    begins = token(r"(?=[=!]=|[<>]|(?:is|matches|has|not|in)(?![\w.]))(?P<word>)")  # one look instead of seven
+    once = token(f"(?!{'|'.join(COMPARISONS)})(?P<word>)", _ONCE)
+    compared = (total + pp.Opt(begins + comparison - once)).set_parse_action(_compared)
+    negated = (word("not")[1, ...] - compared).set_parse_action(_negated)
+    expression <<= chain((compared | negated).set_name(_VALUE), "and", "or")
+
+    source = token(rf"{_FREE}(?P<name>{_WORD})(?!\.)", "the name of a table or selection")
+    alias = mark("as") - source.copy().set_name("a short name")
+    named = (source + pp.Opt(alias)).set_parse_action(_source)
+    join = mark("join") - named - mark("on") - expression
+    selection = (named + join[...] + pp.Opt(mark("where") - expression)).set_parse_action(_selection)
+
+    blanks, end = token("").suppress(), pp.StringEnd().set_name(_END)
+    return (blanks + expression + end).parse_with_tabs(), (blanks + selection + end).parse_with_tabs()
 
 
-def _tokens(text: str) -> list[_Token]:
+def _read(text: str, kind: int) -> Any:
+    """Return the tree of a whole text, which is an expression (0) or a selection (1)."""
     import pyparsing as pp
 
+    _weigh(text)
+    try:
+        return _grammar()[kind].parse_string(text)[0]
+    except pp.ParseBaseException as error:
+        raise _mistake(text, error.loc, error.msg.removeprefix("Expected ")) from None
+
+
+def _weigh(text: str) -> None:
+    """Raise ExpressionError for a text that would take too much to read, or make a tree too deep to walk."""
     if len(text) > MAX_TEXT:
         raise ExpressionError(f"it is longer than {MAX_TEXT:,} characters", MAX_TEXT)
-    try:
-        found = _scanner().parse_string(text)
-    except pp.ParseException as error:
-        place = error.loc + len(text[error.loc :]) - len(text[error.loc :].lstrip())
-        rest = text[place : place + 1]
-        if rest in ('"', "'"):
-            raise ExpressionError("this text is never closed", place, f"End it with {rest}.") from None
-        raise ExpressionError(f"unexpected {rest or 'end'!r}", place) from None
-    if len(found) > MAX_TOKENS:
-        raise ExpressionError(f"it has more than {MAX_TOKENS:,} words", found[MAX_TOKENS].start())
-    tokens = [_Token(match.lastgroup, match[match.lastgroup], match.start()) for match in found]
-    return [*tokens, _Token("end", "", len(text))]
+    depth = operators = 0
+    for found in _WEIGHTY.finditer(text):
+        depth += (found["sign"] == "(") - (found["sign"] == ")")
+        operators += found["sign"] not in (None, ")")
+        if depth > MAX_NESTING or operators > MAX_OPERATORS:
+            deep, many = f"is nested more than {MAX_NESTING} deep", f"has more than {MAX_OPERATORS} operators"
+            why = f"it {deep if depth > MAX_NESTING else many}"
+            raise ExpressionError(why, found.start(), "Split it over several `let` selections.")
 
 
-def _whole(text: str, rule: Callable[[_Parser], _T]) -> _T:
-    """Return what `rule` reads from the whole text."""
-    parser = _Parser(_tokens(text))
-    tree = rule(parser)
-    if parser.now.kind != "end":
-        parser.fail("nothing more was expected here")
-    return tree
+def _mistake(text: str, place: int, expected: str) -> ExpressionError:
+    """Return what to say of a text that cannot be read on at a place."""
+    found = _SHOWN.match(text, place)
+    if not found:
+        return ExpressionError(f"unexpected the end: {expected} should stand here", len(text))
+    shown, why, cure = found[0], f"{expected} should stand here", ""
+    if shown in ('"', "'"):
+        return ExpressionError("this text is never closed", place, f"End it with {shown}.")
+    if expected == _END:
+        why, cure = "nothing more was expected here", "Write == to compare." if shown == "=" else ""
+    elif expected == _ONCE:
+        why, cure = "comparisons cannot be chained", "Join them with `and`."
+    elif expected == _VALUE and shown in RESERVED:
+        why = "this word has a meaning of its own and is no name"
+    elif expected == _VALUE and shown == "[":
+        why, cure = "a list should say how", "Write `in […]`, `has any […]` or `has all […]`."
+    return ExpressionError(f"unexpected {shown!r}: {why}", place, cure)
 
 
-class _Parser:
-    """Precedence climbing over the tokens of one text."""
+def _folded(found: pp.ParseResults, levels: list[list[str]]) -> Any:
+    """Return operands and the signs between them as one tree: level by level, each from the left."""
+    parts: list[Any] = list(found)
+    for level in levels:
+        rest = parts[:1]
+        for sign, right in zip(parts[1::2], parts[2::2], strict=True):
+            if sign["word"] in level:
+                rest[-1] = Binary(sign.start(), sign["word"], rest[-1], right)
+            else:
+                rest += [sign, right]
+        parts = rest
+    return parts[0]
 
-    def __init__(self, tokens: list[_Token]) -> None:
-        self._tokens, self._index, self._depth = tokens, 0, 0
 
-    @property
-    def now(self) -> _Token:
-        return self._tokens[self._index]
-
-    def fail(self, why: str, cure: str = "") -> NoReturn:
-        shown = f"{self.now.text!r}: " if self.now.kind != "end" else "the end: "
-        raise ExpressionError(f"unexpected {shown}{why}", self.now.place, cure)
-
-    def _take(self, *texts: str) -> _Token | None:
-        """Return the token and move on when it is one of these words or signs."""
-        token = self.now
-        if token.kind in ("name", "sign") and token.text in texts:
-            self._index += 1
-            return token
-        return None
-
-    def _need(self, text: str) -> _Token:
-        return self._take(text) or self.fail(f"{text} should stand here")
-
-    def selection(self) -> Selection:
-        place, source = self.now.place, self._source()
-        joins = []
-        while self._take("join"):
-            other = self._source()
-            self._need("on")
-            joins.append((other, self.expression()))
-        where = self.expression() if self._take("where") else None
-        return Selection(place, source, tuple(joins), where)
-
-    def _source(self) -> Source:
-        token = self._word("the name of a table or selection")
-        alias = self._word("a short name").text if self._take("as") else token.text
-        return Source(token.place, token.text, alias)
-
-    def _word(self, what: str) -> _Token:
-        token = self.now
-        if token.kind != "name" or "." in token.text or token.text in RESERVED:
-            self.fail(f"{what} should stand here")
-        self._index += 1
-        return token
-
-    def expression(self) -> Node:
-        self._depth += 1
-        if self._depth > MAX_NESTING:
-            self.fail(f"it is nested more than {MAX_NESTING} deep", "Split it over several `let` selections.")
-        left = self._and()
-        while token := self._take("or"):
-            left = Binary(token.place, "or", left, self._and())
-        self._depth -= 1
+def _compared(found: pp.ParseResults) -> Node:
+    """Return a sum and what it is compared with."""
+    left, *right = (part for part in found if isinstance(part, Node))
+    signs = [part for part in found if isinstance(part, re.Match) and part["word"]]
+    if not signs:
         return left
+    place, sign = signs[0].start(), " ".join(" ".join(match["word"] for match in signs).split())
+    return Binary(place, sign, left, *right) if right else Unary(place, sign, left)
 
-    def _and(self) -> Node:
-        left = self._not()
-        while token := self._take("and"):
-            left = Binary(token.place, "and", left, self._not())
-        return left
 
-    def _not(self) -> Node:
-        signs = []
-        while token := self._take("not"):
-            signs.append(token)
-        node = self._comparison()
-        for token in reversed(signs):
-            node = Unary(token.place, "not", node)
-        return node
+def _negated(found: pp.ParseResults) -> Node:
+    """Return a condition with each `not` before it."""
+    node: Node = found[-1]
+    for match in found[-2::-1]:
+        node = Unary(match.start(), "not", node)
+    return node
 
-    def _comparison(self) -> Node:
-        left = self._sum()
-        token = self.now
-        if self._take(*COMPARISONS):
-            right: Node = self._sum()
-            sign = token.text
-        elif self._take("is"):
-            negated = self._take("not")
-            self._need("missing")
-            return Unary(token.place, "is not missing" if negated else "is missing", left)
-        elif self._take("matches"):
-            sign, right = "matches", self._regex()
-        elif self._take("has"):
-            sign, right = self._has()
-        elif self._take("in"):
-            sign, right = "in", self._listing()
-        elif token.text == "not" and token.kind == "name":
-            self._index += 1
-            self._need("in")
-            sign, right = "not in", self._listing()
+
+def _prefixed(found: pp.ParseResults) -> Node:
+    """Return an operand with each sign and share before it; a number takes its sign in."""
+    node: Node = found[-1]
+    for match in found[-2::-1]:
+        if match["digits"]:
+            node = Binary(match.start(), "of", _number(match), node)
+        elif isinstance(node, Literal) and not isinstance(node.value, str | bool):
+            node = Literal(match.start(), -node.value)
         else:
-            return left
-        if self.now.kind == "sign" and self.now.text in COMPARISONS:
-            self.fail("comparisons cannot be chained", "Join them with `and`.")
-        return Binary(token.place, sign, left, right)
-
-    def _regex(self) -> Regex:
-        token = self.now
-        if token.kind != "regex":
-            self.fail("a /pattern/ should stand here")
-        self._index += 1
-        return Regex(token.place, token.text)
-
-    def _has(self) -> tuple[str, Node]:
-        following = self._tokens[self._index + 1 : self._index + 2]
-        if following and following[0].text == "[" and (word := self._take("any", "all")):
-            return f"has {word.text}", self._listing()
-        if self.now.text == "[":
-            self.fail("a list should say how", "Write `has any […]` or `has all […]`.")
-        return "has", self._sum()
-
-    def _listing(self) -> Listing:
-        place = self._need("[").place
-        items: list[Literal | Amount] = []
-        while not items or self._take(","):
-            item = self._unary()
-            if not isinstance(item, Literal | Amount):
-                raise ExpressionError("a list holds only texts and numbers", item.place)
-            items.append(item)
-        self._need("]")
-        return Listing(place, tuple(items))
-
-    def _sum(self) -> Node:
-        left = self._product()
-        while token := self._take("+", "-"):
-            left = Binary(token.place, token.text, left, self._product())
-        return left
-
-    def _product(self) -> Node:
-        left = self._unary()
-        while token := self._take("*", "/"):
-            left = Binary(token.place, token.text, left, self._unary())
-        return left
-
-    def _unary(self) -> Node:
-        if token := self._take("-"):
-            self._depth += 1
-            if self._depth > MAX_NESTING:
-                self.fail(f"it is nested more than {MAX_NESTING} deep")
-            operand = self._unary()
-            self._depth -= 1
-            if isinstance(operand, Literal) and isinstance(operand.value, int | float):
-                return Literal(token.place, -operand.value)
-            return Unary(token.place, "-", operand)
-        return self._primary()
-
-    def _primary(self) -> Node:
-        token = self.now
-        if self._take("("):
-            node = self.expression()
-            self._need(")")
-            return node
-        if token.kind == "number":
-            self._index += 1
-            node = _number(token)
-            if isinstance(node, Amount) and self._take("of"):
-                return Binary(token.place, "of", node, self._unary())
-            return node
-        if token.kind == "string":
-            self._index += 1
-            return Literal(token.place, re.sub(r"\\(.)", _unescaped, token.text[1:-1], flags=re.S))
-        if token.kind != "name":
-            self.fail("a name, a number or a text should stand here")
-        if self._take("true", "false"):
-            return Literal(token.place, token.text == "true")
-        return self._named(token)
-
-    def _named(self, token: _Token) -> Node:
-        if token.text in RESERVED:
-            self.fail("this word has a meaning of its own and is no name")
-        self._index += 1
-        if not self._take("("):
-            return Name(token.place, tuple(token.text.split(".")))
-        args: list[Node] = []
-        if not self._take(")"):
-            args.append(self.expression())
-            while self._take(","):
-                args.append(self.expression())
-            self._need(")")
-        return Call(token.place, token.text, tuple(args))
+            node = Unary(match.start(), "-", node)
+    return node
 
 
-def _unescaped(match: re.Match[str]) -> str:
-    return _ESCAPED.get(match[1], match[1])
-
-
-def _number(token: _Token) -> Literal | Amount:
+def _number(match: re.Match[str]) -> Literal | Amount:
     """Return a number, or an amount when a unit follows."""
-    found = _NUMBER.fullmatch(token.text)
-    assert found is not None
-    digits, exponent, unit = found[1].replace("_", ""), int(found[2] or 0) if len(found[2] or "") < 5 else 99, found[3]
-    if len(digits) > 40 or abs(exponent) > 30:
-        raise ExpressionError("this number is out of range", token.place)
-    value = Fraction(digits) * Fraction(10) ** exponent
+    place, digits, exponent = match.start(), match["digits"].replace("_", ""), match["exponent"] or "0"
+    power = int(exponent) if len(exponent) < 5 else 99
+    if len(digits) > 40 or abs(power) > 30:
+        raise ExpressionError("this number is out of range", place)
+    value = Fraction(digits) * Fraction(10) ** power
     if abs(value) > MAX_NUMBER:
-        raise ExpressionError("this number is out of range", token.place)
-    if not unit:
-        whole = "." not in digits and exponent >= 0
-        return Literal(token.place, int(value) if whole else float(value))
-    unit = unit.replace("µ", "u")
+        raise ExpressionError("this number is out of range", place)
+    if not match["unit"]:
+        whole = "." not in digits and power >= 0
+        return Literal(place, int(value) if whole else float(value))
+    unit = match["unit"].replace("µ", "u")
     if unit not in WRITABLE:
-        raise ExpressionError(f"no such unit: {unit}", token.place, did_you_mean(unit, WRITABLE))
-    return Amount(token.place, Quantity(value, unit, token.text))
+        raise ExpressionError(f"no such unit: {unit}", place, did_you_mean(unit, WRITABLE))
+    return Amount(place, Quantity(value, unit, match.string[place : match.end("unit")]))
+
+
+def _alone(found: pp.ParseResults) -> Literal | Amount:
+    return _number(found[0])
+
+
+def _name(place: int, found: pp.ParseResults) -> Name:
+    return Name(place, tuple(found[0]["name"].split(".")))
+
+
+def _call(place: int, found: pp.ParseResults) -> Call:
+    return Call(place, found[0]["name"], tuple(found[1:]))
+
+
+def _text(place: int, found: pp.ParseResults) -> Literal:
+    written = found[0][0].rstrip()[1:-1]
+    return Literal(place, re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), written, flags=re.S))
+
+
+def _item(found: pp.ParseResults) -> None:
+    if not isinstance(found[0], Literal | Amount):
+        raise ExpressionError("a list holds only texts and numbers", found[0].place)
+
+
+def _source(place: int, found: pp.ParseResults) -> Source:
+    return Source(place, found[0]["name"], found[-1]["name"])
+
+
+def _selection(place: int, found: pp.ParseResults) -> Selection:
+    source, *rest = found
+    joins = tuple(zip(rest[0::2], rest[1::2], strict=False))
+    return Selection(place, source, joins, rest[-1] if len(rest) % 2 else None)

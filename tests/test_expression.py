@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -148,6 +149,92 @@ def test_any_text_parses_or_says_where_it_does_not(text: str) -> None:
 def test_deep_or_long_expressions_are_refused(text: str) -> None:
     with pytest.raises(ExpressionError):
         grammar.parse(text)
+
+
+@pytest.mark.parametrize(
+    "deep",
+    ["cpus == 1" + " + 1" * 900, "not " * 900 + "fixed", "fixed" + " and fixed" * 900, "cpus == " + "- " * 900 + "1"],
+)
+def test_what_is_too_deep_to_walk_is_refused_where_it_gets_too_deep(deep: str) -> None:
+    with pytest.raises(ExpressionError, match="it has more than 100 operators") as caught:
+        where(deep)
+    assert caught.value.cure == "Split it over several `let` selections."
+    assert 100 < caught.value.place < len(deep)
+
+
+@pytest.mark.parametrize("inner", ["(", "f(", "1 or f(1, 1 == 1 + ", "1 or 1 == 1 + f(1, not not "])
+def test_the_deepest_nesting_allowed_is_read(inner: str) -> None:
+    brackets = grammar.MAX_NESTING
+    operators = sum(inner.count(word) for word in ("or", "+", "not", "("))
+    depth = min(brackets, grammar.MAX_OPERATORS // operators)
+    assert grammar.parse(inner * depth + "1" + ")" * depth)
+
+
+def test_a_long_list_is_no_deep_expression() -> None:
+    names = ", ".join(['"(a or b)"'] * 500)
+    assert grammar.parse(f"symbol in [{names}]") == Binary(
+        0, "in", Name(0, ("symbol",)), Listing(0, (Literal(0, "(a or b)"),) * 500)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "place", "cure"),
+    [
+        ("", "unexpected the end: a name, a number or a text should stand here", 0, ""),
+        ("a == ", "unexpected the end: a name, a number or a text should stand here", 5, ""),
+        ("a and or b", "unexpected 'or': this word has a meaning of its own and is no name", 6, ""),
+        ("a b", "unexpected 'b': nothing more was expected here", 2, ""),
+        ("a = 1", "unexpected '=': nothing more was expected here", 2, "Write == to compare."),
+        ("a == 'x", "this text is never closed", 5, "End it with '."),
+        ("f(a, (b + 1)", "unexpected the end: ) should stand here", 12, ""),
+        ("(a < b) and 1 < c < 3", "unexpected '<': comparisons cannot be chained", 18, "Join them with `and`."),
+        ("a is not 1", "unexpected '1': missing should stand here", 9, ""),
+        ("a not b", "unexpected 'b': in should stand here", 6, ""),
+        ("a in 1", "unexpected '1': [ should stand here", 5, ""),
+        ("a in []", "unexpected ']': a name, a number or a text should stand here", 6, ""),
+        ("a in [1, b]", "a list holds only texts and numbers", 9, ""),
+        ("a in [1", "unexpected the end: ] should stand here", 7, ""),
+        ("a has ['b']", "unexpected '[': a list should say how", 6, "Write `in […]`, `has any […]` or `has all […]`."),
+        ("a matches 'b'", "unexpected \"'b'\": a /pattern/ should stand here", 10, ""),
+        ("a > 5mins", "no such unit: mins", 4, "Did you mean min?"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place_and_its_cure(text: str, why: str, place: int, cure: str) -> None:
+    error = outcome(text)
+    assert error is not None
+    assert (str(error), error.place, error.cure) == (why, place, cure)
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "place"),
+    [
+        ("", "unexpected the end: the name of a table or selection should stand here", 0),
+        ("a.b", "unexpected 'a.b': the name of a table or selection should stand here", 0),
+        ("a as where b", "unexpected 'where': a short name should stand here", 5),
+        ("a join b where c", "unexpected 'where': on should stand here", 9),
+        ("a where", "unexpected the end: a name, a number or a text should stand here", 7),
+        ("a b == 1", "unexpected 'b': nothing more was expected here", 2),
+    ],
+)
+def test_a_mistake_in_a_selection_is_named_with_its_place(text: str, why: str, place: int) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        grammar.parse_selection(text)
+    assert (str(caught.value), caught.value.place) == (why, place)
+
+
+def places(node: object) -> list[int]:
+    """Return where a tree and everything in it begins, top down."""
+    if isinstance(node, tuple):
+        return [place for inner in node for place in places(inner)]
+    if not isinstance(node, Node):
+        return []
+    return [node.place, *places(tuple(getattr(node, one.name) for one in fields(node)))]
+
+
+def test_everything_knows_where_it_begins() -> None:
+    text = " not  a.b >=  -  1 and  80% of f( x ) not in [ 2s ]"
+    begins = ["and", "not", ">=", "a.b", "-", "not in", "80% of", "80%", "f(", "x", "[", "2s"]
+    assert places(grammar.parse(text)) == [text.index(word) for word in begins]
 
 
 @pytest.mark.parametrize(
