@@ -29,6 +29,7 @@ FILTERS = {
     "list": "`a, b and c`: the distinct values; what a column gets by itself",
     "first": "the value of the first row that has one",
     "prefixed": '`prefixed(" under ")`: the text, then the list; nothing at all when no row has a value',
+    "counted": '`counted("stall")`: `1 stall` or `2 stalls`, a number with what it counts',
 }
 _FOR_COLUMNS = ("list", "first", "prefixed")
 
@@ -40,7 +41,7 @@ class Slot(NamedTuple):
     kind: Type
     filter: str
     prefix: str = ""
-    """What `prefixed` puts in front."""
+    """What `prefixed` puts in front, or the noun of `counted`."""
 
 
 class Sentence(NamedTuple):
@@ -100,12 +101,13 @@ def _slot(text: str, start: int, end: int, shapes: Mapping[str, Shape]) -> Slot:
         cure = error.cure or "A brace that holds no value is written twice: {{ }}."
         raise ExpressionError(str(error), start + error.place, cure) from None
     column = question.is_column(node)
-    called = re.fullmatch(r"\s*(prefixed)\s*\(\s*\"([^\"]*)\"\s*\)\s*", name)
+    called = re.fullmatch(r"\s*(prefixed|counted)\s*\(\s*\"([^\"]*)\"\s*\)\s*", name)
     chosen = called[1] if called else name.strip() if bar else "list" if column else "number"
     if chosen not in FILTERS:
         raise ExpressionError(f"no filter is called {chosen or 'nothing'}", at_filter, did_you_mean(chosen, FILTERS))
-    if chosen == "prefixed" and not called:
-        raise ExpressionError("prefixed needs a text", at_filter, 'Write prefixed(" under ").')
+    if chosen in ("prefixed", "counted") and not called:
+        written = 'prefixed(" under ")' if chosen == "prefixed" else 'counted("stall")'
+        raise ExpressionError(f"{chosen} needs a text", at_filter, f"Write {written}.")
     _fits(kind, chosen, column, start, at_filter)
     return Slot(node, kind, chosen, called[2] if called else "")
 
@@ -116,8 +118,10 @@ def _fits(kind: Type, chosen: str, column: bool, start: int, at_filter: int) -> 
         raise ExpressionError("a value should stand here, not a condition", start)
     if chosen in _FOR_COLUMNS and not column:
         raise ExpressionError(f"{chosen} is for columns", at_filter, "Use number, exact, duration or percent.")
-    if chosen in ("duration", "percent") and column:
+    if chosen in ("duration", "percent", "counted") and column:
         raise ExpressionError(f"{chosen} is for a single value", at_filter, "Take max(…) or min(…).")
+    if chosen == "counted" and kind.kind != "number":
+        raise ExpressionError("counted needs a number", at_filter)
     if chosen == "duration" and not quantity.same_dimension(kind.unit, "s"):
         raise ExpressionError("duration needs a time, and this has none in its name", at_filter)
     if chosen == "percent" and (kind.kind != "number" or kind.unit not in ("", "%")):
@@ -153,7 +157,10 @@ def _filled(first: Slot, slots: list[Slot], view: View, command: bool) -> str:
         found = list(dict.fromkeys(item for value in lists for item in value))
     if first.filter == "prefixed" and (isinstance(found, Absent) or found == []):
         return ""
-    return first.prefix + (_quoted(first, found) if command else shown(found, first.filter, first.kind))
+    value = _quoted(first, found) if command else shown(found, first.filter, first.kind)
+    if first.filter == "counted":
+        return f"{value} {first.prefix}" + ("" if found == 1 else "s")
+    return first.prefix + value
 
 
 def shown(found: Value, chosen: str, kind: Type) -> str:

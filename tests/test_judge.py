@@ -251,6 +251,8 @@ def test_device_names_cannot_run_in_a_command(tmp_path: Path) -> None:
         ("{stall.comm|list}{device.device|list}", "a and b"),
         ("{device.device|first}{stall.comm|first}", "a"),
         ('{stall.comm|prefixed(" by ")}', " by a and b"),
+        ('{stall.rows|counted("stall")}', "3 stalls"),
+        ('{count(device)|counted("device")}', "0 devices"),
         ('{device.device|prefixed(" by ")}', ""),
         ("{rcu.cpu}", "unknown"),
         ("{max(device.line)}", "none"),
