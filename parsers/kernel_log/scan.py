@@ -1,16 +1,19 @@
 """The first tier: which lines of a log hold any literal of any family, looked for in raw bytes.
 
-`bytes.find` once for each literal was the fastest of what plain Python offers (some 43 MB/s for 93 literals, one `re`
-alternation 7 to 9), so that the cost is the number of *different* needles. Literals that share a rare enough piece are
-looked for by that piece, and a line found by it is kept only when it holds one of the literals themselves: a modest
-gain, 49 MB/s. An engine that finds all literals in one pass
-can take this module's place: it has to give the same line starts.
+Two engines give the same line starts. `automaton` finds all literals in one pass with Hyperscan, at 3,700 MB/s for 93
+literals; `searches` is plain Python, for machines without it: `bytes.find` once for each needle, 49 MB/s, the fastest
+of what Python itself offers (one `re` alternation 7 to 9).
+
+Literals that share a rare enough piece are looked for by that piece, and a line found by it is kept only when it
+holds one of the literals themselves: fewer needles cost less in both (×1.15).
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 Scan = Callable[[bytes, int, int], list[int]]
 """(text, start, stop) to the starts of the lines in text[start:stop] that hold a literal, in order. `start` is the
@@ -21,6 +24,13 @@ SHARED = 9
 
 COMMON = (b"kernel", b" process", b"memory ", b"ocation ", b"clocksource")
 """What is too frequent in ordinary logs to be looked for in place of the longer literals that hold it."""
+
+BLOCK = 1 << 22
+"""Bytes given to Hyperscan at once: it takes lengths modulo 2^32, and stops at nothing in between."""
+
+SHORT = b"\xff\xfe\xfd"
+"""A literal no text holds (no UTF-8 has these bytes). With one of three bytes in the set, Hyperscan compiles another
+matcher, which is ×1.4 as fast on logs; with two or four bytes, or padded to any number of long ones, it gains less."""
 
 
 def needles(literals: Iterable[bytes]) -> list[tuple[bytes, tuple[bytes, ...]]]:
@@ -44,7 +54,71 @@ def needles(literals: Iterable[bytes]) -> list[tuple[bytes, tuple[bytes, ...]]]:
 
 @cache
 def scanner(literals: tuple[bytes, ...]) -> Scan:
-    """Return the scan for these literals."""
+    """Return the fastest scan for these literals that this machine has; made once in a process, for any thread."""
+    return automaton(literals) or searches(literals)
+
+
+def automaton(literals: tuple[bytes, ...]) -> Scan | None:
+    """Return the scan by Hyperscan; None where it is not installed or the processor is none it runs on.
+
+    No literal may hold a newline, or a NUL, at which Hyperscan takes it to end.
+    """
+    try:
+        import hyperscan  # 15 ms: only when a kernel log is read
+    except ImportError:
+        return None
+    cover = needles(literals)
+    words = [*(needle for needle, _ in cover), SHORT]
+    unsure = {number: stands_for for number, (needle, stands_for) in enumerate(cover) if needle not in stands_for}
+    unsure[len(cover)] = literals
+    overlap = max(map(len, words)) - 1
+    database: Any = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)  # its types know no memoryview
+    numbers = list(range(len(words)))
+    try:
+        database.compile(expressions=words, ids=numbers, elements=len(words), flags=0, literal=True)
+    except hyperscan.error:
+        return None
+
+    class Own(threading.local):
+        """Hyperscan's working memory, which two scans at the same time must not share."""
+
+        def __init__(self) -> None:
+            self.scratch = hyperscan.Scratch(database)
+
+    own = Own()
+
+    def note(number: int, _start: int, end: int, _flags: int, found: list[tuple[int, int]]) -> None:
+        found.append((end, number))
+
+    def scan(text: bytes, start: int, stop: int) -> list[int]:
+        lines: list[int] = []
+        passed = start  # where the last line found ends
+        with memoryview(text) as view:
+            for block in range(start, stop, BLOCK):
+                begin = max(start, block - overlap)  # a literal may straddle two blocks
+                found: list[tuple[int, int]] = []
+                database.scan(view[begin : min(block + BLOCK, stop)], note, context=found, scratch=own.scratch)
+                found.sort()
+                for end, number in found:
+                    if begin + end > passed:
+                        line = text.rfind(b"\n", start, begin + end) + 1 or start
+                        line_end = text.find(b"\n", begin + end, stop)
+                        line_end = line_end if line_end >= 0 else stop
+                        if number not in unsure or _holds(text, line, line_end, unsure[number]):
+                            lines.append(line)
+                            passed = line_end
+        return lines
+
+    return scan
+
+
+def _holds(text: bytes, start: int, stop: int, literals: tuple[bytes, ...]) -> bool:
+    """Return whether text[start:stop] holds one of the literals."""
+    return any(text.find(literal, start, stop) >= 0 for literal in literals)
+
+
+def searches(literals: tuple[bytes, ...]) -> Scan:
+    """Return the scan by `bytes.find`."""
     cover = needles(literals)
 
     def scan(text: bytes, start: int, stop: int) -> list[int]:
@@ -57,7 +131,7 @@ def scanner(literals: tuple[bytes, ...]) -> Scan:
                 end = text.find(b"\n", place, stop)
                 if end < 0:
                     end = stop
-                if certain or any(text.find(literal, line, end) >= 0 for literal in stands_for):
+                if certain or _holds(text, line, end, stands_for):
                     found.add(line)
                 place = text.find(needle, end, stop)
         return sorted(found)
