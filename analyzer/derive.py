@@ -19,3 +19,9 @@ TABLES = {
         },
     ),
 }
+CAPTURES = {
+    "busy_period": (
+        "the system calls, or the packets, of shared connections",
+        "strace -f -tt -T -yy -e trace=network,read,write -p PID",
+    ),
+}

@@ -99,6 +99,8 @@ class NotJudged:
     missing: list[str]
     """Sentences: what was not in the bundle."""
     capture: list[Step]
+    tables: list[str] = field(default_factory=list)
+    """The absent tables that kept it from being judged."""
 
 
 @dataclass(slots=True)

@@ -32,7 +32,13 @@ def document(verdict: Verdict) -> dict[str, Any]:
         "candidates": [_candidate(candidate) for candidate in verdict.candidates],
         "findings": [_finding(finding) for finding in verdict.findings],
         "not_judged": [
-            {"rule": rule.rule, "title": rule.title, "missing": list(rule.missing), "capture": _steps(rule.capture)}
+            {
+                "rule": rule.rule,
+                "title": rule.title,
+                "missing": list(rule.missing),
+                "tables": list(rule.tables),
+                "capture": _steps(rule.capture),
+            }
             for rule in verdict.not_judged
         ],
         "not_found": list(verdict.not_found),

@@ -39,7 +39,7 @@ def judge(
             fired.append((rule, _finding(rule, view), view))
         elif reasons:
             steps = [_step(step, view) for step in rule.capture]
-            not_judged.append(NotJudged(rule.id, rule.title, reasons, steps))
+            not_judged.append(NotJudged(rule.id, rule.title, reasons, steps, _absent(rule, view)))
         else:
             not_found.append(rule.id)
     present = {rule.id for rule, _, _ in fired}
@@ -55,14 +55,20 @@ def _verdict(rule: Rule, view: View) -> list[str] | None:
     held = measure.truth(rule.when, view)
     if held:
         return None
-    asked = rule.tables(question.used(rule.when)) if held is None else []
-    missing = sorted({*rule.needs, *asked} - view.tables.keys())
-    reasons = [f"no capture in the bundle could have filled `{name}` ({rule.about[name]})" for name in missing]
+    reasons = [
+        f"no capture in the bundle could have filled `{name}` ({rule.about[name]})" for name in _absent(rule, view)
+    ]
     if held is None and view.too_many_pairs:
         reasons.append(f"a join of this rule would look at more than {selection.MAX_PAIRS:,} pairs of rows")
     if held is None and not reasons:
         reasons = ["the rows it would compare in time have no clock in common"]
     return reasons
+
+
+def _absent(rule: Rule, view: View) -> list[str]:
+    """Return the tables that a rule which does not fire would have to see, and that the case does not have."""
+    asked = rule.tables(question.used(rule.when, but="found")) if measure.truth(rule.when, view) is None else []
+    return sorted({*rule.needs, *asked} - view.tables.keys())
 
 
 def _finding(rule: Rule, view: View) -> Finding:

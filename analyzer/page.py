@@ -80,6 +80,7 @@ def _environment() -> Environment:
     environment.filters["number"] = number
     environment.filters["clip"] = clip
     environment.filters["plural"] = plural
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     environment.filters["prose"] = _prose
     environment.tests["numeric"] = lambda value: re.fullmatch(r"[\d,.]+( %| s| kB)?|–", value) is not None
     environment.filters["compact"] = lambda value: f"{value:.1f}".removesuffix(".0")
@@ -141,6 +142,7 @@ def _view(verdict: Verdict, pdf: bool) -> Mapping[str, Any]:
         "measured": figures.measured(verdict),
         **_lists(verdict.case, MAX_PDF_LIST if pdf else MAX_LIST),
         "confidence_means": CONFIDENCE,
+        "asks": story.asks(verdict),
     }
 
 

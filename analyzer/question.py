@@ -64,19 +64,24 @@ def is_column(node: Node) -> TypeGuard[Name]:
     return isinstance(node, Name) and len(node.parts) > 1 and node.parts[1:] not in [(word,) for word in WHOLE]
 
 
-def used(node: Node) -> Iterator[str]:
-    """Yield the selections and tables that a checked expression asks about, in their order."""
+def used(node: Node, *, but: str = "") -> Iterator[str]:
+    """Yield the selections and tables that a checked expression asks about, in their order.
+
+    What only the function `but` asks about is left out.
+    """
     match node:
+        case Call(function=function) if function == but:
+            return
         case Name(parts=parts):
             yield parts[0]
         case Unary(operand=operand):
-            yield from used(operand)
+            yield from used(operand, but=but)
         case Binary(left=left, right=right):
-            yield from used(left)
-            yield from used(right)
+            yield from used(left, but=but)
+            yield from used(right, but=but)
         case Call(args=args):
             for arg in args:
-                yield from used(arg)
+                yield from used(arg, but=but)
 
 
 def _leaf(node: Node, shapes: Mapping[str, Shape]) -> tuple[Node, Type]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
+from analyzer import tables
 from analyzer.figures.shapes import duration, plural, stamp
-from analyzer.findings import SEVERITIES, Finding, Verdict
+from analyzer.findings import SEVERITIES, Finding, NotJudged, Verdict
 from analyzer.visible import one_line
 from parsers.kernel_log.message import YEARLESS
 
@@ -103,6 +106,10 @@ def _happened(verdict: Verdict) -> list[str]:
 def _nothing_happened(verdict: Verdict) -> list[str]:
     """Return what can honestly be said of a bundle in which no cause was found."""
     judged, silent = len(verdict.findings) + len(verdict.not_found), len(verdict.not_judged)
+    if not judged:
+        parts = len(verdict.case.inventory)
+        holds = f"none of its {plural(parts, 'part')} is in a format that is read here" if parts else "it is empty"
+        return [f"Nothing in this bundle could be judged: {holds}. Below stands what to capture."]
     sentences = [f"{plural(judged, 'signature')} could be judged on this bundle, and none of them points to a cause."]
     if silent == 1:
         sentences.append("1 signature could not be judged: the capture it needs is not in the bundle.")
@@ -149,3 +156,41 @@ def _sentence(text: str) -> str:
 def _and(parts: Sequence[str]) -> str:
     """Return the parts as one list with `and` before the last."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+class Ask(NamedTuple):
+    """What one capture more would let the rules judge."""
+
+    what: str
+    """What to ask for, in words: `a kernel log that reaches back to the boot`."""
+    rules: list[NotJudged]
+    commands: list[str]
+
+
+ASKED_COMMANDS = 3
+"""Most commands shown for one thing to ask for; the rules' own chapters have them all."""
+
+
+def asks(verdict: Verdict) -> list[Ask]:
+    """Return the rules not judged, gathered by what would have to be captured for them, most rules first."""
+    known = tables.captures()
+    by_what: dict[str, list[NotJudged]] = {}
+    for rule in verdict.not_judged:
+        words = dict.fromkeys(known[table][0] for table in rule.tables if table in known)
+        # “a kernel log that reaches back to the boot” asks for “a kernel log” already.
+        asked = [word for word in words if not any(other.startswith(f"{word} ") for other in words)]
+        by_what.setdefault(", and ".join(asked) or "more than this bundle holds", []).append(rule)
+    return [
+        Ask(what, rules, _commands(rules))
+        for what, rules in sorted(by_what.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+
+
+def _commands(rules: list[NotJudged]) -> list[str]:
+    """Return what to type: the general command where it is complete, else those of the rules."""
+    known = tables.captures()
+    general = dict.fromkeys(known[table][1] for rule in rules for table in rule.tables if table in known)
+    if len(general) == 1 and not re.search(r"\b[A-Z]{3,}\b", "".join(general)):
+        return list(general)
+    own = dict.fromkeys(step.command for rule in rules for step in rule.capture[:1] if step.command)
+    return list(own)[:ASKED_COMMANDS]

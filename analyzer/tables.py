@@ -7,6 +7,7 @@ import math
 import pkgutil
 from collections.abc import Iterable
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import parsers
@@ -28,14 +29,25 @@ def declared() -> dict[str, Table]:
     Tables are found by walking the modules of `parsers`; two different declarations of one table are a defect.
     """
     found: dict[str, Table] = {}
-    names = [module.name for module in pkgutil.walk_packages(parsers.__path__, "parsers.")]
-    homes = [importlib.import_module(name) for name in sorted(names)]
-    for home in [*homes, derive]:
+    for home in _homes():
         for name, table in getattr(home, "TABLES", {}).items():
             whole = Table(table.row, {**COMMON, **table.columns})
             if found.setdefault(name, whole) != whole:
                 raise TypeError(f"{home.__name__} declares the table {name} again, and differently")
     return dict(sorted(found.items()))
+
+
+@cache
+def _homes() -> tuple[ModuleType, ...]:
+    """Return every module that may declare tables."""
+    names = sorted(module.name for module in pkgutil.walk_packages(parsers.__path__, "parsers."))
+    return (*(importlib.import_module(name) for name in names), derive)
+
+
+@cache
+def captures() -> dict[str, tuple[str, str]]:
+    """Return for each table what to ask for so that it can be filled, in words, and the command that captures it."""
+    return {name: capture for home in _homes() for name, capture in getattr(home, "CAPTURES", {}).items()}
 
 
 def frame(name: str, rows: Iterable[Row]) -> pd.DataFrame:

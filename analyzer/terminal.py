@@ -179,12 +179,11 @@ def _not_judged(verdict: Verdict, pen: Pen) -> Iterator[str]:
     """Yield the rules that could not be judged, and what to capture."""
     if not verdict.not_judged:
         return
-    yield from _heading("Not judged: the bundle holds no capture that could answer", pen)
-    for rule in verdict.not_judged:
-        yield f"  {rule.rule}: {one_line(rule.title, 70)}"
-        for step in rule.capture[:1]:
-            yield from _wrapped(f"capture {step.do}", "    ")
-            for line in visible(step.command).splitlines():
+    yield from _heading("Not judged: what the bundle does not hold, and how to capture it", pen)
+    for ask in story.asks(verdict):
+        yield from _wrapped(f"{ask.what}: {', '.join(rule.rule for rule in ask.rules)}", "  ", "    ")
+        for command in ask.commands:
+            for line in visible(command).splitlines():
                 yield f"      $ {line}"
 
 

@@ -47,6 +47,7 @@ TABLES = {
         },
     )
 }
+CAPTURES = dict.fromkeys(TABLES, ("a latency histogram", "funclatency -uTi 1 FUNCTION"))
 
 _HEADER = r"[ \t]*+(?P<unit>[^\s:|][^\n:|]{0,80}?)?[ \t]*+: count[ \t]+distribution[ \t]*\r?"
 _ROW = (

@@ -25,6 +25,9 @@ TABLES = {
         },
     )
 }
+CAPTURES = dict.fromkeys(
+    TABLES, ("the clocksource files", "grep . /sys/devices/system/clocksource/clocksource0/*_clocksource")
+)
 BEGINS = re.compile(rb"\S*/(?:current|available)_clocksource\s*[:=]\s*[a-z]")
 
 FILE = re.compile(r"(?P<which>current|available)_clocksource\b")

@@ -55,6 +55,10 @@ TABLES = {
         },
     ),
 }
+CAPTURES = {
+    "offload": ("the features of every device", "for d in $(ls /sys/class/net); do ethtool -k $d; done"),
+    "offload_change": ("the answers of `ethtool -K`", "ethtool -K DEVICE FEATURE on"),
+}
 BEGINS = re.compile(rb"(?:Features|Offload parameters) for \S+:\s*$|Actual changes:\s*$")
 
 HEADER = re.compile(r"\s*(?:Features|Offload parameters) for (\S+):\s*$")

@@ -37,6 +37,7 @@ TABLES = {
         },
     )
 }
+CAPTURES = dict.fromkeys(TABLES, ("call counts", "funccount -T -i 1 FUNCTION"))
 
 _HEADER = r"(?:ADDR[ \t]+)?FUNC[ \t]+COUNT[ \t]*"
 HEADER = re.compile(rf"^{_HEADER}$")

@@ -27,6 +27,7 @@ TABLES = {
         },
     )
 }
+CAPTURES = dict.fromkeys(TABLES, ("what the host is", "uname -a; cat /etc/os-release; lscpu"))
 BEGINS = re.compile(rb"Linux \S+ \d\S* #\d.* GNU/Linux\s*$|Architecture: +\S+\s*$|processor\s+: 0\s*$")
 
 Fact = tuple[str, str]

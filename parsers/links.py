@@ -38,6 +38,7 @@ TABLES = {
         },
     )
 }
+CAPTURES = dict.fromkeys(TABLES, ("which device stands on which", "ip -d link"))
 BEGINS = re.compile(
     rb"\d+: [^\s:]+: <[A-Z_,0-9-]*> mtu \d|VLAN Dev name\s+\||Ethernet Channel Bonding Driver: v"
     rb"|\S+\s+VID: \d+\s+REORDER"

@@ -3,6 +3,7 @@
 A parser module is found by listing the folder `parsers/`; there is no registry. It offers
 
     TABLES   {name: Table}: the tables it is the home of (another parser may fill them too)
+    CAPTURES {table: (what to ask for, the command that captures it)} for each of them
     BEGINS   a compiled bytes regex matching the first line of its capture wherever it stands in a text, or None
     sniff(head: str) -> bool | None      True: mine, False: not mine, None: show me more
     parse(capture: Capture) -> Parsed    rows and gaps; never raises on damaged input

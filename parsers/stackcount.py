@@ -39,6 +39,7 @@ TABLES = {
         },
     )
 }
+CAPTURES = dict.fromkeys(TABLES, ("counted kernel stacks", "stackcount -i 10 FUNCTION"))
 
 FRAME = re.compile(r"^[ \t]+(?P<frame>\S.*?)[ \t]*$")
 COUNT = re.compile(r"^[ \t]+(?P<events>\d+)[ \t]*$")

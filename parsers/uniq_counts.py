@@ -36,6 +36,12 @@ TABLES = {
         },
     )
 }
+CAPTURES = {
+    "value_count": (
+        "counted arguments of a function",
+        "trace -M 100000 'FUNCTION \"%d\", arg3' | awk '{print $NF}' | sort | uniq -c",
+    )
+}
 
 ROW = re.compile(r"^[ \t]*(?P<events>\d+)[ \t](?P<value>.*?)[ \t]*$")
 GNU_ROW = re.compile(r"^(?:(?=[ \d]{6}\d \S) *\d{1,7}|\d{8,12}) \S")

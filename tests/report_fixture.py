@@ -225,6 +225,7 @@ def _not_judged() -> NotJudged:
         "Requests wait behind another on the same connection",
         ["no capture of system calls, packets or sockets is in the bundle"],
         [Step("the client's system calls, ten seconds of them", "strace -f -tt -T -yy -e trace=network -p PID -o client.strace")],
+        ["busy_period"],
     )  # fmt: skip
 
 

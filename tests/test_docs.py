@@ -155,5 +155,6 @@ def test_tables_are_described() -> None:
     """Each table and column has a sentence."""
     for name, table in tables.declared().items():
         assert table.row, name
+        assert all(tables.captures()[name]), name
         for column_name, column in table.columns.items():
             assert column.about, f"{name}.{column_name}"

@@ -29,6 +29,9 @@ _FAMILIES = reader.families(__name__)
 TABLES: dict[str, Table] = ledger.TABLES | {
     name: table for family in _FAMILIES for name, table in family.TABLES.items()
 }
+CAPTURES = dict.fromkeys(TABLES, ("a kernel log", "journalctl -k -o short-precise")) | {
+    "boot": ("a kernel log that reaches back to the boot", "journalctl -k -b -o short-precise")
+}
 _LITERALS = tuple(literal.decode() for family in _FAMILIES for literal in family.LITERALS)
 
 

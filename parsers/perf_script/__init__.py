@@ -19,7 +19,7 @@ from parsers.perf_script.reading import MAX_DAMAGE, MAX_GROUPS, Reading, Sum, re
 from parsers.perf_script.record import recording, sample_faults
 from parsers.shapes import Capture, Column, Gap, Parsed, Row, Table
 
-__all__ = ["BEGINS", "TABLES", "parse", "sniff"]
+__all__ = ["BEGINS", "CAPTURES", "TABLES", "parse", "sniff"]
 
 _WHO = {
     "event": Column("str", "the event, e.g. timer:timer_start"),
@@ -64,6 +64,7 @@ TABLES = {
         },
     ),
 }
+CAPTURES = dict.fromkeys(TABLES, ("a trace by perf", "perf record -e timer:timer_start -a -- sleep 10 && perf script"))
 
 
 def sniff(head: str) -> bool | None:

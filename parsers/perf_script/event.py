@@ -35,7 +35,7 @@ UNTIMED = re.compile(_PLAIN + rb"(?:(?P<period>\d++)[ \t]++)?(?P<event>[a-z][^\s
 # Every line of a chunk is tried with this at once: see `reading._read_plain_lines`.
 FAST = re.compile(
     rb"^( [^\n]{15} ++(?:-?\d++/)?-?\d++ ++(?:\[\d++\] ++)?(?:[KUHGgMESp]++ ++)?)"
-    rb"(\d{1,12}+\.\d{6}(?:\d{3})?): ++(?:(\d++) ++)?(?!PERF_RECORD_)([^\s:]++(?::[^\s:]++)*): ++"
+    rb"(\d{1,12}\.\d{6}(?:\d{3})?): ++(?:(\d++) ++)?(?!PERF_RECORD_)([^\s:]++(?::[^\s:]++)*): ++"
     rb"(?:timer=\S++ function=(\S*+))?[^\n]*+\n",  # eating the rest is faster than searching it for a line start
     re.MULTILINE,
 )
