@@ -117,6 +117,8 @@ def tables(
       postmortem tables bundle/                        the tables this bundle fills
 
       postmortem tables bundle/ alloc_stall -f csv     one of them, whole
+
+    In csv a text that a spreadsheet would take for a formula begins with an apostrophe; jsonl has every text as it is.
     """
     from analyzer import case, listing
 

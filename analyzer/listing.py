@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from analyzer import tables
 from analyzer.case import Case
 from analyzer.errors import AnalyzerError
 from analyzer.suggest import did_you_mean
+from analyzer.visible import visible
 from parsers.shapes import COMMON
 
 SHOWN_ROWS = 20
 """How many rows of a table a text listing shows before it says how many more there are."""
+
+
+FORMULA = ("=", "+", "-", "@", "\t")
+"""What a spreadsheet takes for a formula at the beginning of a cell: a process may be called `=cmd|…`."""
 
 
 def described() -> Iterator[str]:
@@ -41,13 +47,24 @@ def printed(case: Case, wanted: str, format: str) -> Iterator[str]:
         raise AnalyzerError(f"no capture in {case.bundle} could fill the table {wanted}")
     frame = case.tables[wanted]
     if format == "csv":
-        yield frame.to_csv(index=False).rstrip("\n")
+        yield frame.map(_cell).to_csv(index=False).rstrip("\n")
     elif format == "jsonl":
-        for line in frame.to_json(orient="records", lines=True, date_format="iso").splitlines():
+        for line in frame.to_json(orient="records", lines=True, date_format="iso").split("\n"):
             if line:
-                yield json.dumps(json.loads(line), ensure_ascii=False)
+                yield json.dumps(json.loads(line))
     else:
         shown = frame.drop(columns=["excerpt"]).dropna(axis="columns", how="all")
-        yield shown.head(SHOWN_ROWS).to_string(index=False, max_colwidth=60)
+        yield visible(shown.head(SHOWN_ROWS).to_string(index=False, max_colwidth=60))
         if len(frame) > SHOWN_ROWS:
             yield f"… and {len(frame) - SHOWN_ROWS} more rows; -f csv or -f jsonl prints them all"
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell of CSV, which people open in spreadsheets: control signs visible, a formula behind an apostrophe.
+
+    JSON lines have the same cells as they are, in ASCII.
+    """
+    if not isinstance(value, str):
+        return visible(str(value)) if isinstance(value, tuple) else value
+    shown = visible(value)
+    return f"'{shown}" if shown.startswith(FORMULA) else shown

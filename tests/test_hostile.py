@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
+import json
+import os
 import re
+import socket
+from collections import Counter
+from collections.abc import Iterator
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from analyzer import case, judge, rules
+import analyzer
+from analyzer import Analysis, case, judge, listing, rules
 from analyzer.case import Case
 from analyzer.rules import Rule
+from analyzer.terminal import inventory_lines
 
 CORPUS = Path(__file__).parent / "corpus"
 CAPTURES = sorted(path for path in CORPUS.glob("*/*") if path.suffix in (".txt", ".log"))
@@ -78,3 +88,146 @@ def test_a_defect_of_a_parser_costs_one_capture(monkeypatch: pytest.MonkeyPatch)
     found = case.read_texts({"a": "FUNC    COUNT\nf    7\n", "b": "Features for eth0:\ntx-checksumming: on\n"})
     assert ["a bug of ours" in gap.what for gap in found.gaps] == [True]
     assert len(found.tables["offload"]) == 1
+
+
+# Text that wants to be obeyed
+
+PAYLOADS = {
+    "script": b"<script>alert(1)</script>",
+    "quote": b"\"'><img src=x onerror=alert(1)>",
+    "jinja": b"{{7*7}}{% raw %}{#",
+    "file": b"file:///etc/passwd",
+    "escape": b"\x1b]0;owned\x07\x1b[2J\r\x08",
+    "csi": "\u009b2J".encode(),
+    "nul": b"a\0\0b",
+    "turned": "\u202egpj.exe\u2066".encode(),
+    "formula": b"=cmd|'/C calc'!A0",
+    "bytes": b"\xff\xfe\xc3",
+    "surrogate": b"\xed\xa0\x80",
+    "long": b"A" * 9_000,
+}
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def poisoned(folder: Path, payload: bytes) -> Path:
+    """Write a bundle that holds the payload wherever a capture holds a name."""
+    folder.mkdir()
+    head = b"4.9.0-%b (x@y) (gcc) #1 SMP" % payload
+    log = [
+        b"Linux version " + head,
+        b"Command line: root=" + payload,
+        b"DMI: " + payload + b" Inc. X/Y, BIOS 1",
+        b"clocksource: Switched to clocksource " + payload,
+        payload + b" invoked oom-killer: gfp_mask=0x24201ca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0",
+        b"Out of memory: Kill process 1234 (" + payload + b") score 900 or sacrifice child",
+        b"Killed process 1234 (" + payload + b") total-vm:1000kB, anon-rss:10kB, file-rss:0kB",
+        payload + b": page allocation stalls for 272380ms, order:0, mode:0x24000c0(GFP_KERNEL)",
+        b"CPU: 3 PID: 1 Comm: " + payload + b" Not tainted " + head,
+        b"Hardware name: " + payload,
+        b"Call Trace:",
+        b" [<ffffffff81000000>] " + payload + b"+0x1/0x2",
+        b"INFO: task " + payload + b":77 blocked for more than 120 seconds.",
+        b"NETDEV WATCHDOG: " + payload + b" (igb): transmit queue 0 timed out",
+        b"watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [" + payload + b":123]",
+        b"print_req_error: I/O error, dev " + payload + b", sector 123",
+    ]
+    dmesg = b"".join(b"[%5d.%06d] %b\n" % (at, at, line) for at, line in enumerate(log))
+    files = {
+        "dmesg.txt": dmesg,
+        "kern.log": b"".join(b"Oct  1 10:00:00 " + payload + b" kernel: " + line + b"\n" for line in log),
+        "k.txt": b"Features for " + payload + b":\ntx-checksumming: off\nscatter-gather: off\n" + payload + b": on\n",
+        "stacks.txt": b'Tracing 1 functions for "tcp_push_one"... Hit Ctrl-C to end.\n^C\n  ' + payload
+        + b"\n  tcp_push_one\n  sock_no_sendpage\n    735110\n\n",
+        "calls.txt": b"FUNC                          COUNT\n" + payload + b"     5\n",
+        "typed.txt": b"root@" + payload + b":~# dmesg " + payload + b"\n" + dmesg + b"==> " + payload + b" <==\nx\n",
+        "link.txt": b"$ ip -d link\n2: " + payload + b"@eth0: <UP> mtu 1500 qdisc noqueue state UP\n"
+        b"    link/ether 00:11:22:33:44:55 brd ff:ff:ff:ff:ff:ff promiscuity 0\n",
+        "facts.txt": b"$ hostname\n" + payload + b"\n$ cat current_clocksource\n" + payload + b"\n",
+    }  # fmt: skip
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    named = payload[:200].replace(b"/", b"_").replace(b"\0", b"0")
+    Path(os.fsdecode(os.fsencode(folder) + b"/" + named + b"\n.log")).write_bytes(dmesg)
+    return folder
+
+
+class Tags(HTMLParser):
+    """Counts tags, and keeps every attribute that could run or load something."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.active: list[tuple[str, str, str | None]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        loading = [(name, value) for name, value in attrs if name in ("href", "src", "action", "xlink:href")]
+        self.active += [(tag, name, value) for name, value in loading if not (value or "").startswith("#")]
+        self.active += [(tag, name, value) for name, value in attrs if name.startswith("on")]
+
+
+class Refused(socket.socket):
+    """Takes the place of every socket."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        raise AssertionError("the analyzer reached for the network")
+
+
+@pytest.fixture(scope="module", params=PAYLOADS)
+def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analysis]:
+    """A bundle poisoned with one payload, read with every socket forbidden."""
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "socket", Refused)
+        patch.setattr(socket, "getaddrinfo", Refused)
+        yield analyzer.open(poisoned(tmp_path_factory.mktemp("poison") / "b", PAYLOADS[request.param]))
+
+
+def test_poison_reaches_the_tables(attacked: Analysis) -> None:
+    """The attack is one: most captures were recognised, so the payloads are in the rows."""
+    assert {"alloc_stall", "offload", "stack", "func_count", "kernel_event"} <= attacked.tables.keys()
+    assert attacked.findings
+
+
+def test_page_is_inert(attacked: Analysis) -> None:
+    """The page holds our one script, nothing that loads, runs or turns."""
+    page = attacked.report("html").decode("utf-8")
+    found = Tags(page)
+    assert found.tags["script"] == 1
+    assert not found.active
+    assert not found.tags.keys() & {"img", "iframe", "object", "link", "base", "form", "embed"}
+    assert not OBEYED.findall(page)
+    assert len(page) < 2_000_000
+
+
+def test_texts_and_tables_drive_no_terminal(attacked: Analysis) -> None:
+    """Report, inventory and tables on a terminal hold nothing it would obey; JSON is JSON, CSV is CSV."""
+    printed = [attacked.report("text").decode(), *inventory_lines(attacked.verdict.case)]
+    document = attacked.report("json").decode("ascii")
+    json.loads(document)
+    for name in attacked.tables:
+        text, sheet, lines = (
+            "\n".join(listing.printed(attacked.verdict.case, name, format)) for format in ("text", "csv", "jsonl")
+        )
+        printed += [text, sheet, lines]
+        for line in lines.split("\n"):
+            assert not line or json.loads(line)["line"] >= 1
+        rows = list(csv.reader(io.StringIO(sheet, newline="")))
+        assert {len(row) for row in rows} <= {len(rows[0])}
+        texts = [cell for row in rows[1:] for cell in row if not re.fullmatch(r"-?[\d.e+]+", cell)]
+        assert not [cell for cell in texts if cell.startswith(("=", "+", "-", "@", "\t"))]
+    assert not OBEYED.findall("\n".join([*printed, document]))
+
+
+@pytest.mark.parametrize("payload", ["file", "escape", "long"])
+def test_pdf_fetches_nothing(payload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PDF is written, without links out and without any file of the host."""
+    pikepdf = pytest.importorskip("pikepdf")
+    monkeypatch.setattr(socket, "socket", Refused)
+    made = analyzer.open(poisoned(tmp_path / "b", PAYLOADS[payload])).report("pdf")
+    with pikepdf.open(io.BytesIO(made)) as pdf:
+        actions = [note.get("/A", {}) for page in pdf.pages for note in page.get("/Annots", [])]
+        assert not [action for action in actions if "/URI" in action or "/Launch" in action]
+        assert len(pdf.pages) < 100
+        assert b"root:x:" not in b"".join(item.get_file().read_bytes() for item in pdf.attachments.values())
