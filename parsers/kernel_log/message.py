@@ -41,6 +41,8 @@ class Message(NamedTuple):
     host: str = ""
     caller: str = ""
     """`T12` (task) or `C3` (CPU), printed with CONFIG_PRINTK_CALLER since 5.1."""
+    ended: bool = True
+    """Whether a newline ends the line; without one a capture's last line may lack its last digits."""
 
 
 Block = Sequence[Message]
@@ -82,6 +84,8 @@ class Loss:
     lost: int | None = None
     source: str = ""
     """Whose messages were lost, where the line names it."""
+    of: str = ""
+    """The kind of event whose count this makes a floor, where the source shows it: hung_task, alloc_stall, …"""
 
 
 @dataclass(frozen=True, slots=True)

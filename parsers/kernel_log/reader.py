@@ -162,12 +162,14 @@ class Reader:
         for start in self._scan(text, 0, stop):
             number += text.count(b"\n", counted, start)
             counted = start
-            line = _decoded(text[start : _line_end(text, start)])
+            end = _line_end(text, start)
+            line = _decoded(text[start:end])
             if line.startswith(("-- Reboot --", "-- Boot ")):
                 self._boots.reboot(number)
                 continue
             message = prefix.message(number, line, bare=self._bare)
             if message is not None:
+                message = message._replace(ended=end < len(text))
                 self._anchor(message, self._following(text, start, number, message, memo))
 
     def _following(
@@ -186,7 +188,7 @@ class Reader:
             if message is None and text[place : place + 12].isspace():
                 message = _continued(before, number + passed, _decoded(text[place:end]))
             if message is not None:
-                yield message
+                yield message if end < len(text) else message._replace(ended=False)
                 before = message
             place = end + 1
 
