@@ -84,7 +84,7 @@ class Ledger:
     _incidents: dict[tuple[object, ...], Incident] = field(default_factory=dict)
     _numbers: Counter[str] = field(default_factory=Counter)
     _kept: Counter[str] = field(default_factory=Counter)
-    _losses: dict[str, list[Row]] = field(default_factory=dict)
+    _losses: dict[tuple[str, str], list[Row]] = field(default_factory=dict)
     _unread: Counter[str] = field(default_factory=Counter)
     _asides: dict[tuple[str, str, str], tuple[int, Row]] = field(default_factory=dict)
     _reports: dict[tuple[str, str], Report] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Ledger:
         """Remember which report the traces after this event belong to."""
         if report:
             here = report._replace(line=self._trace[message.host, message.caller][1])
-        elif event.kind in INSIDE_REPORTS or event.table == "clock_event":
+        elif event.kind in INSIDE_REPORTS or event.table in ("clock_event", "throttle"):
             return
         else:
             here = Report(event.kind, incident, message.number)
@@ -240,9 +240,9 @@ class Ledger:
         """Keep a loss as a gap and a row of log_loss; past the cap of its kind it is summed with the others."""
         if loss.kind in ("printk", "journald") and not loss.source:
             self._forget_report(message)  # the head of what follows may be among what is lost
-        losses = self._losses.setdefault(loss.kind, [])
+        losses = self._losses.setdefault((loss.kind, loss.of), [])
         row = self.common(message, boot) | {"excerpt": excerpt([message.raw]), "kind": loss.kind, "lost": loss.lost}
-        row |= {"source": loss.source or None, "markers": 1}
+        row |= {"source": loss.source or None, "of": loss.of or None, "markers": 1}
         if len(losses) <= KEPT_LOSSES:
             losses.append(row)
             if len(losses) <= KEPT_LOSSES:
@@ -256,7 +256,7 @@ class Ledger:
         """Write what the caps folded, and put every table into the order of the file."""
         for incident in self._incidents.values():
             self._unfold(incident)
-        for kind, losses in self._losses.items():
+        for (kind, _), losses in self._losses.items():
             if kind:
                 self.rows.setdefault("log_loss", []).extend(losses)
             if len(losses) > KEPT_LOSSES:

@@ -42,7 +42,7 @@ TABLES = {
 HEADERS = (b"Call Trace:", b"Call trace:", b"Backtrace:")
 LOST = (b" printk messages dropped **", b" kernel messages")
 TASKS = (b"omm: ", b"NMI backtrace for cpu ", b"Task dump for CPU ", b"running task", b"task:")
-OTHERS = (b"[ cut here ]", b"Oops: ", b"BUG: unable to handle", b"general protection fault", b"ysrq: ", b"SysRq : ")
+OTHERS = (b"[ cut here ]", b"ysrq: ", b"SysRq : ")
 """A trace after one of these is not of a report before it."""
 LITERALS = HEADERS + LOST + TASKS + OTHERS
 
