@@ -24,6 +24,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+
+import pyparsing as pp
 
 from parsers.kernel_log.message import Block, Event, Loss, Message
 from parsers.shapes import Column, Row, Table
@@ -95,31 +98,66 @@ MAX_FOREIGN = 12
 """Lines of other origin after which the lines that follow are another dump, when the end of this one is lost."""
 
 _LEAD = r"(?:#011|\s)*"
-_PLACE = r"(?:Node (?P<node>\d{1,18}) )?(?P<zone>DMA32|DMA|Normal|HighMem|Movable|Device)"
-_PAIR = r"[A-Za-z_]+(?:\([a-z]+\))?: ?\d{1,18}(?:kB)?"
-_END = r"(?: all_unreclaimable\? (?P<unreclaimable>yes|no))?\s*"
-_ZONE_LINE = re.compile(rf"{_LEAD}{_PLACE} (?P<pairs>free:\d{{1,18}}kB(?:\s+{_PAIR})*){_END}")
-_NODE_LINE = re.compile(rf"{_LEAD}Node (?P<node>\d{{1,18}}) (?P<pairs>active_anon:\d{{1,18}}kB(?:\s+{_PAIR})*){_END}")
+_NUMBER = r"\d{1,18}"
+_PLACE = rf"(?:Node (?P<node>{_NUMBER}) )?(?P<zone>DMA32|DMA|Normal|HighMem|Movable|Device)"
+_PAIR = rf"[A-Za-z_]+(?:\([a-z]+\))?: ?{_NUMBER}(?:kB)?"
+_PAIRS = re.compile(rf"([A-Za-z_]+(?:\([a-z]+\))?): ?({_NUMBER})(kB)?")
+_BLOCKS = re.compile(rf"({_NUMBER})\*({_NUMBER})kB(?: \(([A-Z]+)\))?")
 _CLIPPED = re.compile(r" (?:[A-Za-z_()]+: )?\S*>$")  # `journalctl` and `less -S` end a line with `>` at the edge
-_BUDDY_LINE = re.compile(
-    rf"{_LEAD}{_PLACE}: (?P<list>(?:\d{{1,18}}\*\d{{1,18}}kB(?: \([A-Z]+\))? )+)= (?P<sum>\d{{1,18}})kB\s*"
-)
-_TOTALS_LINE = re.compile(rf"{_LEAD}{_PAIR}(?:\s+{_PAIR})*\s*")
-_TRAILER_LINE = re.compile(
-    rf"{_LEAD}(?:(?P<pages>\d{{1,18}}) (?P<name>total pagecache pages|pages [A-Za-z/ -]{{1,40}}?)"
-    r"|Swap cache stats: add (?P<add>\d{1,18}), delete (?P<delete>\d{1,18})"
-    r"(?:, find (?P<find>\d{1,18})/(?P<of>\d{1,18}))?"
-    r"|(?P<swap>(?:Free|Total) swap)\s+= (?P<kb>\d{1,18})kB)\s*"
-)
-_NUMBER = re.compile(r"([A-Za-z_]+(?:\([a-z]+\))?): ?(\d{1,18})(kB)?")
-_BLOCKS = re.compile(r"(\d{1,18})\*(\d{1,18})kB(?: \(([A-Z]+)\))?")
 _OF_A_DUMP = re.compile(
-    rf"{_LEAD}(?:{_PLACE}(?: free)?:|Node \d{{1,18}} "
-    r"|lowmem_reserve\[\]:|\d{1,18} (?:total )?page|Swap cache|\S+ swap )"
+    rf"{_LEAD}(?:{_PLACE}(?: free)?:|Node {_NUMBER} "
+    rf"|lowmem_reserve\[\]:|{_NUMBER} (?:total )?page|Swap cache|\S+ swap )"
 )
 
 _AFTER_RAM = ("HighMem", "reserved", "hwpoisoned", "shared", "MovableOnly")
 """What a `N pages …` line after `pages RAM` speaks of."""
+
+_DAMAGED = {
+    "zone": "this Mem-Info zone line is cut or interleaved with another, its numbers are not used",
+    "node": "this Mem-Info node line is cut or interleaved with another, its numbers are not used",
+    "buddy": "this buddy list is cut, interleaved with another or does not add up: it is not used",
+    "totals": "the totals of this Mem-Info are cut or garbled",
+    "trailer": "this Mem-Info line is cut or garbled",
+}
+"""What is told of a line of a kind that is not that to its end."""
+
+
+@cache
+def _grammar() -> dict[str, pp.ParserElement]:
+    """Return the grammar of each kind of line, which gives its rows as (table, row).
+
+    A part is one Regex, whatever repeats in it found by its action: token by token a dump takes 25 times as long.
+    """
+
+    def part(pattern: str) -> pp.ParserElement:
+        return pp.Regex(pattern, as_match=True).leave_whitespace()
+
+    def columns(first: str) -> pp.ParserElement:
+        return part(rf" {first}:{_NUMBER}kB(?:\s+{_PAIR})*").set_parse_action(_columns)
+
+    end = r"\s*$"
+    place = part(_LEAD + _PLACE).set_parse_action(_place)
+    node = part(rf"{_LEAD}Node (?P<node>{_NUMBER})").set_parse_action(_place)
+    given_up = part(rf"(?: all_unreclaimable\? (?P<answer>yes|no))?{end}").set_parse_action(_given_up)
+    blocks = part(rf": (?:{_BLOCKS.pattern} )+")
+    total = part(rf"= (?P<sum>{_NUMBER})kB{end}")
+    totals = part(rf"{_LEAD}{_PAIR}(?:\s+{_PAIR})*{end}")
+    pages = part(rf"{_LEAD}(?P<value>{_NUMBER}) (?P<name>total pagecache pages|pages [A-Za-z/ -]{{1,40}}?){end}")
+    swap = part(rf"{_LEAD}(?P<name>(?:Free|Total) swap)\s+= (?P<value>{_NUMBER})kB{end}")
+    swap_cache = part(
+        rf"{_LEAD}Swap cache stats: add (?P<add>{_NUMBER}), delete (?P<delete>{_NUMBER})"
+        rf"(?:, find (?P<find>{_NUMBER})/(?P<find_total>{_NUMBER}))?{end}"
+    )
+    lines = {
+        "zone": (place + columns("free") + given_up).set_parse_action(_zone),
+        "node": (node + columns("active_anon") + given_up).set_parse_action(_zone),
+        "buddy": (place + blocks + total).set_parse_action(_buddy),
+        "totals": totals.set_parse_action(_totals),
+        "trailer": pages.set_parse_action(_pages)
+        | swap.set_parse_action(_swap)
+        | swap_cache.set_parse_action(_swap_cache),
+    }
+    return {kind: line.parse_with_tabs() for kind, line in lines.items()}
 
 
 def read(block: Block) -> Iterator[Event | Loss]:
@@ -131,12 +169,46 @@ def read(block: Block) -> Iterator[Event | Loss]:
     if "Mem-Info:" in first.text:
         yield _event(block, first, "", [])
         return
-    found = list(_rows(block))
-    rows = [row for row in found if not isinstance(row, Loss)]
+    kind = _kind(first.text)
+    whole = _CLIPPED.sub("", first.text) if kind in ("zone", "node") else first.text
+    rows = _rows(kind, whole)
+    if rows and kind in ("totals", "trailer"):
+        rows += _below(block, kind, rows)
     if rows:
         yield _event(block, first, rows[0][0], rows)
     if rows or _OF_A_DUMP.match(first.text) or len(_BLOCKS.findall(first.text)) > 1:
-        yield from (loss for loss in found if isinstance(loss, Loss))
+        if whole != first.text:
+            yield Loss("a pager clipped this Mem-Info line (`>`), the numbers after its edge are not there")
+        if not rows:
+            yield Loss(_DAMAGED[kind])
+
+
+def _kind(text: str) -> str:
+    """Return which kind of line a text with one of the literals must be."""
+    if "kB min:" in text or "kB inactive_anon:" in text:
+        return "zone" if " free:" in text and "kB min:" in text else "node"
+    if "*4kB " in text or "*64kB " in text:
+        return "buddy"
+    return "totals" if " isolated_anon:" in text else "trailer"
+
+
+def _rows(kind: str, text: str) -> list[tuple[str, Row]]:
+    """Return the rows of one line; none when it is not of this kind to its end."""
+    try:
+        return list(_grammar()[kind].parse_string(text))
+    except pp.ParseException:
+        return []
+
+
+def _below(block: Block, kind: str, rows: list[tuple[str, Row]]) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of the lines that no literal finds: more totals, indented, and page counts after `pages RAM`."""
+    if kind == "trailer" and rows[0][1]["name"] != "pages RAM":
+        return
+    for message in block[1 : TOTAL_LINES if kind == "totals" else 8]:
+        more = _rows(kind, message.text) if kind == "trailer" or message.text[:1].isspace() else []
+        if not more or (kind == "trailer" and not more[0][1]["name"].endswith(_AFTER_RAM)):
+            return
+        yield from ((table, {"line": message.number, **row}) for table, row in more)
 
 
 def _event(block: Block, first: Message, table: str, rows: list[tuple[str, Row]]) -> Event:
@@ -149,101 +221,68 @@ def _event(block: Block, first: Message, table: str, rows: list[tuple[str, Row]]
     return Event("mem_info", "info", table, own, ("mem_info", dump), lines, rows[1:])
 
 
-def _rows(block: Block) -> Iterator[tuple[str, Row] | Loss]:
-    """Yield (table, row) for what block[0] prints, or one Loss."""
-    text = block[0].text
-    whole = _CLIPPED.sub("", text)
-    if "kB min:" in text or "kB inactive_anon:" in text:
-        if whole != text:
-            yield Loss("a pager clipped this Mem-Info line (`>`), the numbers after its edge are not there")
-        if " free:" in whole and "kB min:" in whole:
-            yield _zone(_ZONE_LINE.fullmatch(whole), "zone")
-        else:
-            yield _zone(_NODE_LINE.fullmatch(whole), "node")
-    elif "*4kB " in text or "*64kB " in text:
-        yield from _buddy(_BUDDY_LINE.fullmatch(text))
-    elif " isolated_anon:" in text:
-        yield from _totals(block)
-    else:
-        yield from _trailer(block)
+def _place(found: pp.ParseResults) -> Row:
+    """Return the columns node and zone, as far as they are printed."""
+    printed = found[0].groupdict()
+    return {name: int(value) if name == "node" else value for name, value in printed.items() if value}
 
 
-def _zone(found: re.Match[str] | None, what: str) -> tuple[str, Row] | Loss:
-    """Return the row of a zone line or a node line."""
-    if not found:
-        return Loss(f"this Mem-Info {what} line is cut or interleaved with another, its numbers are not used")
-    row: Row = {"node": int(found["node"])} if found["node"] else {}
-    if what == "zone":
-        row["zone"] = found["zone"]
-    for name, number, unit in _NUMBER.findall(found["pairs"]):
-        if name in KB_FIELDS and unit:
+def _columns(text: str, place: int, found: pp.ParseResults) -> Row:
+    """Return the columns of a zone's or node's numbers; one of kB without its unit is a number that was cut."""
+    row: Row = {}
+    for name, number, unit in _PAIRS.findall(found[0][0]):
+        if name in KB_FIELDS:
+            if not unit:
+                raise pp.ParseException(text, place, f"{name} is cut")
             row[f"{name}_kb"] = int(number)
         elif name == "pages_scanned":
-            row["pages_scanned"] = int(number)
-        elif name in KB_FIELDS:
-            return Loss(f"this Mem-Info {what} line is cut within a number, its numbers are not used")
-    if found["unreclaimable"]:
-        row["all_unreclaimable"] = found["unreclaimable"] == "yes"
-    return "meminfo_zone", row
+            row[name] = int(number)
+    return row
 
 
-def _buddy(found: re.Match[str] | None) -> Iterator[tuple[str, Row] | Loss]:
-    """Yield a row per block size, or a Loss unless the list is whole and adds up to the printed sum."""
-    blocks = [(int(n), int(size), types) for n, size, types in _BLOCKS.findall(found["list"])] if found else []
+def _given_up(found: pp.ParseResults) -> Row:
+    return {"all_unreclaimable": found[0]["answer"] == "yes"} if found[0]["answer"] else {}
+
+
+def _zone(found: pp.ParseResults) -> list[tuple[str, Row]]:
+    """Return the row that the parts of a zone line or node line make together."""
+    return [("meminfo_zone", {name: value for part in found for name, value in part.items()})]
+
+
+def _buddy(text: str, place: int, found: pp.ParseResults) -> list[tuple[str, Row]]:
+    """Return a row per block size, if each doubles the one before and their sum is the printed one."""
+    at, listed, total = found
+    blocks = [(int(n), int(size), types) for n, size, types in _BLOCKS.findall(listed[0])]
     doubling = all(size == blocks[0][1] << order for order, (_, size, _) in enumerate(blocks))
-    if not found or not doubling or sum(n * size for n, size, _ in blocks) != int(found["sum"]):
-        yield Loss("this buddy list is cut, interleaved with another or does not add up: it is not used")
-        return
+    if not doubling or sum(n * size for n, size, _ in blocks) != int(total["sum"]):
+        raise pp.ParseException(text, place, "the list does not add up")
+    rows = []
     for order, (n, size, types) in enumerate(blocks):
-        row: Row = {"zone": found["zone"], "order": order, "block_kb": size, "blocks": n}
-        if found["node"]:
-            row["node"] = int(found["node"])
-        if types:
-            row["migrate_types"] = tuple(types)
-        yield "buddy", row
+        row = {**at, "order": order, "block_kb": size, "blocks": n}
+        rows.append(("buddy", row | ({"migrate_types": tuple(types)} if types else {})))
+    return rows
 
 
-def _totals(block: Block) -> Iterator[tuple[str, Row] | Loss]:
-    """Yield a row per number of the totals: one printk of several lines, the later ones indented."""
-    for index, message in enumerate(block[:TOTAL_LINES]):
-        text = message.text
-        if not _TOTALS_LINE.fullmatch(text) or (index and not text[:1].isspace()):
-            if not index:
-                yield Loss("the totals of this Mem-Info are cut or garbled")
-            return
-        for name, number, unit in _NUMBER.findall(text):
-            row: Row = {"name": name, "value": int(number), "unit": unit or "pages"}
-            yield "meminfo_total", row if not index else {"line": message.number, **row}
+def _totals(found: pp.ParseResults) -> list[tuple[str, Row]]:
+    return [_total(name, number, unit or "pages") for name, number, unit in _PAIRS.findall(found[0][0])]
 
 
-def _trailer(block: Block) -> Iterator[tuple[str, Row] | Loss]:
-    """Yield the rows of a trailer line; `pages RAM` takes along the page counts after it, which no literal finds."""
-    found = _TRAILER_LINE.fullmatch(block[0].text)
-    if not found:
-        yield Loss("this Mem-Info line is cut or garbled")
-        return
-    yield from (("meminfo_total", row) for row in _trailer_rows(found))
-    if found["name"] != "pages RAM":
-        return
-    for message in block[1:8]:
-        after = _TRAILER_LINE.fullmatch(message.text)
-        if not after or not after["name"] or not after["name"].endswith(_AFTER_RAM):
-            return
-        yield from (("meminfo_total", {"line": message.number, **row}) for row in _trailer_rows(after))
+def _pages(found: pp.ParseResults) -> list[tuple[str, Row]]:
+    return [_total(found[0]["name"], found[0]["value"], "pages")]
 
 
-def _trailer_rows(found: re.Match[str]) -> Iterator[Row]:
-    """Yield the row, or rows, of one trailer line."""
-    if found["name"]:
-        yield {"name": found["name"], "value": int(found["pages"]), "unit": "pages"}
-    elif found["swap"]:
-        yield {"name": found["swap"], "value": int(found["kb"]), "unit": "kB"}
-    else:
-        yield {"name": "Swap cache add", "value": int(found["add"]), "unit": "pages"}
-        yield {"name": "Swap cache delete", "value": int(found["delete"]), "unit": "pages"}
-        if found["find"]:
-            yield {"name": "Swap cache find", "value": int(found["find"]), "unit": "lookups"}
-            yield {"name": "Swap cache find total", "value": int(found["of"]), "unit": "lookups"}
+def _swap(found: pp.ParseResults) -> list[tuple[str, Row]]:
+    return [_total(found[0]["name"], found[0]["value"], "kB")]
+
+
+def _swap_cache(found: pp.ParseResults) -> list[tuple[str, Row]]:
+    units = {"add": "pages", "delete": "pages", "find": "lookups", "find_total": "lookups"}
+    printed = ((name, value) for name, value in found[0].groupdict().items() if value)
+    return [_total(f"Swap cache {name.replace('_', ' ')}", value, units[name]) for name, value in printed]
+
+
+def _total(name: str, value: str, unit: str) -> tuple[str, Row]:
+    return "meminfo_total", {"name": name, "value": int(value), "unit": unit}
 
 
 def _dump(block: Block) -> int:
