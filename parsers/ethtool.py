@@ -97,6 +97,9 @@ COMPUTED = ("tx-checksumming", "scatter-gather", "tcp-segmentation-offload")
 """The legacy names of several features. Told by name, not by the lines that follow: those may be cut off."""
 LEGACY = frozenset(name for name, _ in GROUPS)
 
+PROSE = re.compile(r"(?!Cannot )[A-Z][\w'’-]*(?:,? [\w'’\"`(-][^\s:]*){4,}[.!?…]$")
+"""A sentence of somebody's: five words and more, ended like one. ethtool's own begin with Cannot."""
+
 HEAD_LINES = 12
 """Where a capture begins: errors of old drivers may stand before the header (`Cannot get device … settings`)."""
 MAX_JSON = 4 << 20
@@ -156,13 +159,15 @@ def parse(capture: Capture) -> Parsed:
         rows = list(_json_rows(capture, lines, device, gaps))
         return Parsed({"offload": rows} if rows else {}, gaps)
     tables: dict[str, list[Row]] = {}
-    old = False
+    old = over = False
     for number, raw in lines:
         text = INTERRUPT_ECHO.sub("", raw)
+        # ethtool prints no empty line: what follows one after features, and is neither, was written by somebody else.
+        over = over or (bool(tables) and (not text.strip() or bool(PROSE.match(text))))
         if header := HEADER.match(text):
-            device, changing, old = header[1], False, "Offload" in text
+            device, changing, old, over = header[1], False, "Offload" in text, False
         elif CHANGES.match(text):
-            changing = True
+            changing, over = True, False
             tables.setdefault("offload_change", [])
         elif feature := feature_of(text):
             row = {"device": device, **feature.row()} | {"line": number, "excerpt": excerpt([raw])}
@@ -172,7 +177,7 @@ def parse(capture: Capture) -> Parsed:
                 row["fixed"] = None
             table = "offload_change" if changing else "offload"
             tables.setdefault(table, []).append(_of_table(row, changing, capture))
-        elif text.strip():
+        elif text.strip() and not over:
             gaps.append(Gap(capture.member, number, f"not a feature: `{text.strip()[:100]}`"))
     return Parsed(tables, gaps)
 

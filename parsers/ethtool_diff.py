@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from parsers.ethtool import COMMAND, FEATURE, HEADER, LEGACY, feature_of
+from parsers.ethtool import COMMAND, FEATURE, HEADER, LEGACY, PROSE, feature_of
 from parsers.shapes import Capture, Gap, Parsed, Row, Table, excerpt, integer
 
 TABLES: dict[str, Table] = {}
@@ -83,6 +83,10 @@ def parse(capture: Capture) -> Parsed:
             # Pasting may eat the blank in front of a context line: what has no sign is context.
             meant = {"-": (first,), "+": (second,)}.get(text[0], sides)
             bare = text[1:] if text[0] in " +-" else text
+            complete = first.due <= 0 and second.due <= 0
+            if (complete or PROSE.match(text)) and not (feature_of(bare) or HEADER.match(bare)):
+                in_hunk = False  # the hunk has all its lines: what follows was written by somebody else
+                continue
             for side in meant:
                 side.due -= 1
             if header := HEADER.match(bare):
