@@ -139,12 +139,12 @@ def _timer_rows(reading: Reading) -> list[Row]:
             key = (text(event), text(function), name.comm, name.pid)
             made.setdefault(key, Sum(each.line, each.shown)).merge(each)
     totals = Counter[object]()
-    for key, each in made.items():
-        totals[key[1]] += each.events
+    for own, each in made.items():
+        totals[own[1]] += each.events
     shared = {"source": "perf script", "duration_s": _duration_s(reading), "traced_pid": _traced_pid(reading)}
     return [
-        _row(each, ("event", "function", "comm", "pid"), key) | {"function_events": totals[key[1]]} | shared
-        for key, each in made.items()
+        _row(each, ("event", "function", "comm", "pid"), own) | {"function_events": totals[own[1]]} | shared
+        for own, each in made.items()
     ]
 
 
