@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO
 
-from analyzer import sniff, tables
+from analyzer import pasted, sniff, tables
 from analyzer.bundle import Member, members
 from analyzer.limits import Limits
 from analyzer.sections import Section, command_of_name, cut
@@ -131,10 +131,16 @@ def _read_member(member: Member) -> Iterator[Reading]:
     chunks, note = _looked_at(member.chunks)
     told = False
     if not note:
-        for section in cut(member.address, chunks):
+        text, chunks = pasted.text_of(chunks)
+        freed = pasted.plain(text) if text is not None else None
+        changed = freed is not None and freed != text
+        for section in cut(member.address, iter([freed]) if freed is not None and changed else chunks):
             if section.parser is not None or section.from_prompt:
                 told = True
-                yield _read_section(section)
+                reading = _read_section(section)
+                if text is not None and changed:
+                    _shown_as_written(reading, text)
+                yield reading
     if not told:
         command = "" if note else command_of_name(member.address)
         yield (
@@ -142,6 +148,15 @@ def _read_member(member: Member) -> Iterator[Reading]:
             {},
             [],
         )
+
+
+def _shown_as_written(reading: Reading, text: bytes) -> None:
+    """Give the rows of a text that was quoted or indented the lines of the member itself."""
+    lines = [line.removesuffix("\r") for line in text.decode("utf-8", "backslashreplace").split("\n")]
+    for rows in reading[1].values():
+        for row in rows:
+            if row.get("excerpt") and row.get("line"):
+                row["excerpt"] = pasted.shown(lines, row["line"], row["excerpt"])
 
 
 def _read_section(section: Section) -> Reading:

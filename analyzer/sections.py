@@ -38,6 +38,8 @@ FILE_MARK = re.compile(rb"==> (\S.*) <==\r?\n?$")
 BANNER_LINES = 2
 """A command whose capture nobody claims yet may print this many lines before it begins (`Tracing …`)."""
 FENCE = re.compile(rb"(?:```|~~~)")
+TRACING = re.compile(rb"(?:Tracing|Sampling) \S.*(?:Ctrl-C|Hit )")
+"""bcc's first line: whichever tool printed it, a capture begins here."""
 IN_CHUNK = (b"\n$ ", b"\n[root@", b"\nroot@", b"\n==> ")
 """What may begin a prompt or a file mark: looked for with `find` in the bulk of a log that one parser claims."""
 
@@ -189,11 +191,14 @@ def _head(stream: _Stream, command: str) -> tuple[bytes, bool]:
         if stream.at_line_start:
             if _is_boundary(line):
                 return head, True
+            if TRACING.match(line) and head.strip() and not (command and head.count(b"\n") <= BANNER_LINES):
+                return head, True
             starts = sniff.begun_by(line)
             if starts is not None and starts is not begun:
                 if head.strip():
                     owner = sniff.parser_for(command, head)
-                    banner = bool(command) and head.count(b"\n") <= BANNER_LINES and b"\n\n" not in head
+                    told = bool(command or TRACING.match(head))
+                    banner = told and head.count(b"\n") <= BANNER_LINES and b"\n\n" not in head
                     if owner is not starts and (owner is not None or not banner):
                         return head, True
                 begun = starts
