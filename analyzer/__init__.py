@@ -91,6 +91,8 @@ def open(
     from analyzer.errors import AnalyzerError
     from analyzer.suggest import did_you_mean
 
+    if not str(bundle):
+        raise AnalyzerError("the bundle's name is empty", cure="Is a variable of your script not set?")
     book = rulebook.load([Path(folder) for folder in rules])
     for rule in only:
         if rule not in book:

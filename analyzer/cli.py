@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from analyzer import output
 from analyzer.cli_rules import explain, rules_app
 from analyzer.errors import AnalyzerError
+from analyzer.visible import visible
 
 if TYPE_CHECKING:
     from analyzer import Analysis
+    from analyzer.case import Case
 
 FORMATS = ("text", "html", "pdf", "json")
 SEVERITIES = ("info", "low", "medium", "high", "critical")
@@ -76,7 +83,7 @@ def analyze(
         with _progress() as tell:
             import analyzer
 
-            stdin = sys.stdin.buffer if bundle == "-" else None
+            stdin = _stdin() if bundle == "-" else None
             analysis = analyzer.open(bundle, rules=rules or (), only=only or (), stdin=stdin, progress=tell)
         worst = max([worst, *(SEVERITIES.index(finding.severity) for finding in analysis.findings)])
         gaps += len(analysis.gaps)
@@ -84,7 +91,7 @@ def analyze(
     if fail_on and worst >= SEVERITIES.index(fail_on):
         raise typer.Exit(1)
     if strict and gaps:
-        print(f"postmortem: {gaps} parts could not be read; the report lists them", file=sys.stderr)
+        _tell(f"{gaps} parts could not be read; the report lists them")
         raise typer.Exit(4)
 
 
@@ -94,12 +101,9 @@ def inventory(bundle: Bundle) -> None:
 
     Example: postmortem inventory sosreport.tar.xz
     """
-    from analyzer import case
     from analyzer.terminal import inventory_lines
 
-    with _progress() as tell:
-        read = case.read(None if bundle == "-" else Path(bundle), stdin=sys.stdin.buffer, progress=tell)
-    print("\n".join(inventory_lines(read)))
+    print("\n".join(inventory_lines(_read(bundle))))
 
 
 @app.command()
@@ -120,15 +124,13 @@ def tables(
 
     In csv a text that a spreadsheet would take for a formula begins with an apostrophe; jsonl has every text as it is.
     """
-    from analyzer import case, listing
+    from analyzer import listing
 
     _one_of(format, TABLE_FORMATS, "--format")
     if not bundle:
         print("\n".join(listing.described()))
         return
-    with _progress() as tell:
-        read = case.read(None if bundle == "-" else Path(bundle), stdin=sys.stdin.buffer, progress=tell)
-    print("\n".join(listing.printed(read, table, format)))
+    print("\n".join(listing.printed(_read(bundle), table, format)))
 
 
 @app.command()
@@ -143,24 +145,66 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: the one place where errors become exit codes."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
-    if given and not given[0].startswith("-") and given[0] not in known | {"rules"}:
+    if given and (given[0] == "-" or not given[0].startswith("-")) and given[0] not in known | {"rules"}:
         given.insert(0, "analyze")  # a bare `postmortem BUNDLE`
     elif given[:1] == ["--version"]:
         given[0] = "version"
+    output.stand_in()
+    signal.signal(signal.SIGTERM, _terminated)
     try:
-        app(given, standalone_mode=True)
+        try:
+            app(given, standalone_mode=True)
+        finally:
+            sys.stdout.flush()  # at exit it would fail with a status of Python's own
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # typer makes it a 1, which means findings
+            output.let_go_of_stdout()
+            sys.exit(0)
+        raise
     except AnalyzerError as error:
-        print(f"postmortem: {error}", file=sys.stderr)
+        _tell(str(error))
         sys.exit(2)
     except BrokenPipeError:  # `postmortem … | head`: the reader has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output.let_go_of_stdout()
         sys.exit(0)
+    except OSError as error:  # input that cannot be read is a gap by now, so it is the output, or a full /tmp
+        output.let_go_of_stdout()
+        place = error.filename or "standard output"
+        _tell(f"{place} cannot be written: {error.strerror or error}")
+        sys.exit(2)
     except KeyboardInterrupt:
-        print("postmortem: interrupted, nothing was written", file=sys.stderr)
+        _tell("interrupted")
         sys.exit(130)
     except Exception as error:
         _report_bug(error)
         sys.exit(3)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    """End at once, without a half-written file. An exception could get lost in a callback of Pango's."""
+    output.forget()
+    os._exit(128 + number)
+
+
+def _tell(words: str) -> None:
+    """Print to standard error; when that cannot be written, the exit code still says it all."""
+    with contextlib.suppress(OSError):
+        print(f"postmortem: {visible(words)}", file=sys.stderr)
+
+
+def _stdin() -> BinaryIO | None:
+    """Return standard input, None when it was closed before us."""
+    return sys.stdin.buffer if sys.stdin else None
+
+
+def _read(bundle: str) -> Case:
+    """Return the case of a bundle as the command line names it."""
+    from analyzer import case
+
+    if not bundle:
+        raise AnalyzerError("the bundle's name is empty", cure="Is a variable of your script not set?")
+    with _progress() as tell:
+        return case.read(None if bundle == "-" else Path(bundle), stdin=_stdin(), progress=tell)
 
 
 def _targets(bundles: list[str], output: str, formats: list[str]) -> dict[str, list[tuple[str, Path | None]]]:
@@ -177,7 +221,7 @@ def _targets(bundles: list[str], output: str, formats: list[str]) -> dict[str, l
     target = Path(output)
     if len(bundles) > 1 or output.endswith("/") or target.is_dir():
         target.mkdir(parents=True, exist_ok=True)
-        stems = {bundle: target / (Path(bundle).name or "stdin") for bundle in bundles}
+        stems = {bundle: target / name for bundle, name in _names(bundles).items()}
         wanted = formats or ["html"]
         return {bundle: [(format, Path(f"{stems[bundle]}.{format}")) for format in wanted] for bundle in bundles}
     suffix = {".txt": "text", ".htm": "html"}.get(target.suffix, target.suffix[1:])
@@ -187,14 +231,22 @@ def _targets(bundles: list[str], output: str, formats: list[str]) -> dict[str, l
     return {bundles[0]: [(_one_of((formats or [suffix])[0], FORMATS, f"-o {output}: format"), target)]}
 
 
+def _names(bundles: list[str]) -> dict[str, str]:
+    """Return what the report of each bundle is called; bundles of the same name are numbered."""
+    names: dict[str, str] = {}
+    for bundle in dict.fromkeys(bundles):
+        own = "stdin" if bundle == "-" else Path(bundle).resolve().name or "root"
+        tried = itertools.chain([own], (f"{own}-{number}" for number in itertools.count(2)))
+        names[bundle] = next(name for name in tried if name not in names.values())
+    return names
+
+
 def _write(analysis: Analysis, targets: list[tuple[str, Path | None]]) -> None:
     """Write one analysis to its targets."""
-    from analyzer import output
-
     for format, path in targets:
         if path is not None:
             output.write(path, analysis.report(format))
-            print(f"postmortem: wrote {path}", file=sys.stderr)
+            _tell(f"wrote {path}")
         elif format == "text":
             from analyzer.terminal import render_text
 

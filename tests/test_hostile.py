@@ -8,7 +8,12 @@ import itertools
 import json
 import os
 import re
+import shlex
+import signal
 import socket
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -18,12 +23,14 @@ from pathlib import Path
 import pytest
 
 import analyzer
-from analyzer import Analysis, case, judge, listing, rules
+from analyzer import Analysis, case, judge, listing, output, rules
 from analyzer.case import Case
+from analyzer.errors import AnalyzerError
 from analyzer.rules import Rule
 from analyzer.terminal import inventory_lines
 
-CORPUS = Path(__file__).parent / "corpus"
+ROOT = Path(__file__).parent.parent
+CORPUS = ROOT / "tests" / "corpus"
 CAPTURES = sorted(path for path in CORPUS.glob("*/*") if path.suffix in (".txt", ".log"))
 FIGURE = re.compile(r"\d+(?:\.\d+)?")
 FIGURES = ("9" * 400, "9" * 5000, "9223372036854775808", "-7", "nan", "1e999", "\u0661")
@@ -231,3 +238,137 @@ def test_pdf_fetches_nothing(payload: str, tmp_path: Path, monkeypatch: pytest.M
         assert not [action for action in actions if "/URI" in action or "/Launch" in action]
         assert len(pdf.pages) < 100
         assert b"root:x:" not in b"".join(item.get_file().read_bytes() for item in pdf.attachments.values())
+
+
+# What is written, and where
+
+INCIDENT = ROOT / "samples" / "cloudflare-vlan-offload" / "incident"
+COMMAND = [sys.executable, "-m", "analyzer.cli"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "POSTMORTEM_DEBUG": ""}
+
+
+def run(*arguments: str | Path, shell: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command; `shell` is what a shell appends to it, such as a redirection."""
+    line = f"{shlex.join([*COMMAND, *map(str, arguments)])} {shell}"
+    return subprocess.run(
+        line, shell=True, capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT | environment, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redirection"),
+    [(["version"], ">&-"), (["version"], "> /dev/full"), (["analyze", INCIDENT, "-o-", "-fjson"], "> /dev/full")],
+)
+def test_standard_output_that_takes_nothing(arguments: list[str | Path], redirection: str) -> None:
+    """A full disk or a closed output is one clear line and exit 2."""
+    done = run(*arguments, shell=redirection)
+    assert done.returncode == 2
+    assert done.stderr.startswith("postmortem: standard output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
+def test_closed_streams_harm_nothing_else(tmp_path: Path) -> None:
+    """With -o nothing is lost when the standard streams are closed; reading a closed input is exit 2."""
+    done = run("analyze", INCIDENT, "-o", tmp_path / "r.json", shell="<&- >&- 2>&-")
+    assert done.returncode == 0
+    assert json.loads((tmp_path / "r.json").read_bytes())["candidates"]
+    assert run("inventory", "-", shell="<&-").returncode == 2
+
+
+def test_a_reader_that_leaves_is_no_finding(tmp_path: Path) -> None:
+    """`| head -1` ends with 0, not with the 1 that means findings, however much was to come."""
+    for number in range(3_000):
+        (tmp_path / f"a-file-with-a-long-name-{number:06}.txt").touch()
+    line = shlex.join([*COMMAND, "inventory", str(tmp_path)])
+    ended = subprocess.run(
+        ["bash", "-c", f"{line} | head -1; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, env=ENVIRONMENT, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert ended.stderr == ""
+    assert ended.stdout.splitlines()[-1] == "0"
+
+
+def test_output_replaces_files_only(tmp_path: Path) -> None:
+    """A link is kept and its target written; a fifo is written to and stays one; a loop of links is refused."""
+    target, link, fifo, loop = (tmp_path / name for name in ("real", "link", "fifo", "loop"))
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    output.write(link, b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+    os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    output.write(fifo, b"streamed")
+    assert os.read(reading, 100) == b"streamed"
+    os.close(reading)
+    assert fifo.is_fifo()
+    loop.symlink_to(loop)
+    with pytest.raises(AnalyzerError, match="cannot be written"):
+        output.write(loop, b"")
+    assert {path.name for path in tmp_path.iterdir()} == {"real", "link", "fifo", "loop"}
+
+
+def test_a_full_disk_keeps_the_old_report(tmp_path: Path) -> None:
+    """What does not fit leaves the old file and nothing beside it."""
+    report = tmp_path / "r.html"
+    report.write_text("old")
+    line = f"ulimit -f 20; {shlex.join([*COMMAND, 'analyze', str(INCIDENT), '-o', str(report)])}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT, check=False)
+    assert done.returncode == 2
+    assert "File too large" in done.stderr
+    assert report.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [report]
+
+
+@pytest.mark.parametrize(
+    ("number", "place"), [(signal.SIGTERM, "write"), (signal.SIGTERM, "read"), (signal.SIGINT, "write")]
+)
+def test_told_to_end_it_leaves_nothing_half_written(number: signal.Signals, place: str, tmp_path: Path) -> None:
+    """Stopped while it reads, or with the report half written: the old file, nothing beside it, 128 + signal."""
+    report, fifo = tmp_path / "r.json", tmp_path / "in"
+    report.write_text("old")
+    os.mkfifo(fifo)
+    stalls = "import os, time\nos.replace = lambda *names: (print('now', flush=True), time.sleep(60))\n"
+    program = f"{stalls if place == 'write' else ''}import sys\nfrom analyzer.cli import main\nmain(sys.argv[1:])"
+    bundle = INCIDENT if place == "write" else fifo
+    started = subprocess.Popen(
+        [sys.executable, "-c", program, "analyze", str(bundle), "-o", str(report)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=ROOT,
+    )  # fmt: skip
+    with started:
+        assert started.stdout is not None
+        if place == "write":
+            assert started.stdout.readline() == b"now\n"
+            assert len(list(tmp_path.iterdir())) == 3
+        else:
+            writing = os.open(fifo, os.O_WRONLY)
+            os.write(writing, b"[    1.000000] half a line")
+            time.sleep(0.5)
+        started.send_signal(number)
+        assert started.wait(20) == 128 + number
+    assert report.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"r.json", "in"}
+
+
+def test_bundles_of_one_name_keep_their_reports(tmp_path: Path) -> None:
+    """Two customers' `logs` give two reports."""
+    for customer in ("a", "b"):
+        (tmp_path / customer / "logs").mkdir(parents=True)
+    done = run("analyze", tmp_path / "a/logs", tmp_path / "b/logs", "-o", f"{tmp_path}/out/", "-f", "json")
+    assert done.returncode == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"logs.json", "logs-2.json"}
+
+
+def test_an_empty_name_is_no_bundle() -> None:
+    """`postmortem "$UNSET"` does not read the working directory."""
+    for arguments in (["inventory", ""], [""]):
+        done = run(*arguments)
+        assert (done.returncode, "name is empty" in done.stderr) == (2, True)
+
+
+def test_bare_dash_is_standard_input() -> None:
+    """`… | postmortem -`, as the README has it."""
+    line = f"cat {shlex.quote(str(INCIDENT / 'stackcount-tcp_push_one.txt'))} | {shlex.join(COMMAND)} -"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT, check=False)
+    assert "735,110 of 735,405" in " ".join(done.stdout.split())
