@@ -17,7 +17,7 @@ _DATE = (
 )
 _STAMP = (
     rb"(?:<\d{1,3}>)?(?:\*\* \d+ printk messages dropped \*\* ?)?"
-    rb"\[ *\d{1,9}\.\d{6}(?: *<[^>\n]{0,20}>| +)?\][ \t\[\r\n]"
+    rb"\[ *\d{1,11}\.\d{6}(?: *<[^>\n]{0,20}>| +)?\][ \t\[\r\n]"
 )
 
 BEGINS = re.compile(
@@ -30,8 +30,8 @@ BEGINS = re.compile(
             _DATE + rb"[\w.:%@-]+ (?:\[?[a-z0-9]+\.[a-z]+\]? )?kernel(?:\[\d+\])?: ",
             _DATE + rb"[\w.:%@-]+ systemd-journald(?:\[\d+\])?: (?:Missed \d+ kernel messages|Suppressed \d+ messages)",
             _DATE + rb"[\w.:%@-]+ kernel - ",
-            _DATE + rb"(?:[\d.]+:\d+ |std(?:out|err) [FP] )?(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{6}\] ",
-            rb"kernel: \[ *\d{1,9}\.\d{6}\] ",
+            _DATE + rb"(?:[\d.]+:\d+ |std(?:out|err) [FP] )?(?:<\d{1,3}>)?\[ *\d{1,11}\.\d{6}\] ",
+            rb"kernel: \[ *\d{1,11}\.\d{6}\] ",
             rb"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}(?: <[^>\n]{0,20}>)?\] ",
             rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d ",
             rb"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] |\[ *\+\d+\.\d{6}\] ",

@@ -47,7 +47,7 @@ DECODED = re.compile(
     r"(?:emerg|alert|crit|err|warn|notice|info|debug) *: "
 )
 LEVEL = re.compile(r"<\d{1,3}>")
-PRINTK = re.compile(r"\[ *(\d{1,9}\.\d{3,9})(?: *<[^>]{0,20}>| {2,})?\] ?")
+PRINTK = re.compile(r"\[ *(\d{1,11}\.\d{3,9})(?: *<[^>]{0,20}>| {2,})?\] ?")
 CALLER = re.compile(r"\[ *([TC]\d{1,9})\] ?")
 ANDROID = re.compile(r"\[\d+: {1,}[^\]]{1,24}: *\d+\] ")
 MONOTONIC = re.compile(rf"{HOST} (kernel|[^\s:\[\]]{{1,64}}\[\d+\]|systemd[\w-]*): ")
@@ -57,7 +57,7 @@ OCTAL = re.compile(r"#(0[0-3][0-7])")
 TORN = re.compile(r"(?:.{0,80}login: |\[ {0,2}(?:OK|FAILED|DEPEND) {0,2}\].{0,160}?|kernel: ?)(?=\[ *\d+\.\d{6}\])")
 """What a serial console writes before a message on the same line: a login prompt, a line of init, bare `kernel:`."""
 
-INDENTED = re.compile(r"[ \t]+(?:<\d{1,3}>)?\[ *\d{1,9}\.\d{6}\]")
+INDENTED = re.compile(r"[ \t]+(?:<\d{1,3}>)?\[ *\d{1,11}\.\d{6}\]")
 """A log pasted into a ticket or a page is often indented as a whole."""
 
 JOURNALD_LOSS = re.compile(r"Missed \d+ kernel messages|Suppressed \d+ messages from ")
