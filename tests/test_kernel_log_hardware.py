@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import analyzer
 from parsers import kernel_log
 from parsers.kernel_log import block, filesystem, machine, netdev, network, nvme
 from parsers.shapes import Capture, Parsed
@@ -141,15 +142,15 @@ HARDWARE = {
 LIMITS = {
     "ip_conntrack: table full, dropping packet.": {"kind": "conntrack_full"},
     "nf_conntrack: nf_conntrack: table full, dropping packet": {"kind": "conntrack_full"},
-    "nf_conntrack: nf_conntrack: table full in netns 4026533001, dropping packet": {"netns": 4026533001},
+    "nf_conntrack: nf_conntrack: table full in netns 4026533001, dropping packet": {"netns": "4026533001"},
     "Neighbour table overflow.": {"kind": "neighbour_full", "cache": None},
     "ipv4: Neighbour table overflow.": {"kind": "neighbour_full", "cache": "arp_cache"},
     "neighbour: arp_cache: neighbor table overflow!": {"cache": "arp_cache"},
-    "possible SYN flooding on port 5432. Sending cookies.": {"port": 5432, "action": "Sending cookies"},
+    "possible SYN flooding on port 5432. Sending cookies.": {"port": "5432", "action": "Sending cookies"},
     "TCP: TCP: Possible SYN flooding on port 25. Dropping request.  Check SNMP counters.": {
-        "port": 25, "action": "Dropping request",
+        "port": "25", "action": "Dropping request",
     },
-    "TCP: request_sock_TCPv6: Possible SYN flooding on port [2001:db8::7]:993. Sending cookies.": {"port": 993},
+    "TCP: request_sock_TCPv6: Possible SYN flooding on port [2001:db8::7]:993. Sending cookies.": {"port": "993"},
     "TCP: out of memory -- consider tuning tcp_mem": {"kind": "tcp_memory"},
     "TCP: too many of orphaned sockets": {"kind": "tcp_orphans"},
     "Out of socket memory": {"kind": "socket_memory"},
@@ -227,6 +228,22 @@ def test_last_line_without_newline_loses_only_its_number() -> None:
         "the capture ends inside this line: its sector or its operation may be cut"
     ]
     assert parsed("end_request: I/O error, dev sdb, sector 19535").rows["io_error"][0]["sector"] == 19535
+
+
+def test_a_controller_that_goes_takes_everything_on_it_along(tmp_path: Path) -> None:
+    """PCI Express leads, the rest of the chain is explained: controller, timeout, requests, file system."""
+    (tmp_path / "dmesg").write_text(
+        "[  633.900000] nvme 0000:c1:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Physical Layer, (x)\n"
+        "[  634.100000] nvme nvme0: I/O 978 QID 3 timeout, aborting\n"
+        "[  634.200000] nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10\n"
+        "[  661.400000] I/O error, dev nvme0n1, sector 20480 op 0x1:(WRITE) flags 0x8800 phys_seg 1 prio class 2\n"
+        "[  661.500000] XFS (nvme0n1p1): Log I/O Error (0x2) detected at xlog_ioend_work+0x60/0xb0 [xfs] "
+        "(fs/xfs/xfs_log.c:1377).  Shutting down filesystem.\n"
+    )
+    case = analyzer.open(tmp_path)
+    chain = {"pcie-errors", "nvme-controller-down", "nvme-timeout", "io-errors", "filesystem-shutdown"}
+    assert {finding.rule for finding in case.findings} == chain
+    assert case.candidates[0].finding.rule == "pcie-errors"
 
 
 OWN = ("netdev_timeout", "io_error", "machine_check", "network_limit")

@@ -6,7 +6,7 @@
     TCP: out of memory -- consider tuning tcp_mem
 
 Table `network_limit`, one row per message: kind conntrack_full, neighbour_full, syn_flood, tcp_memory, and further
-route_cache_full and tcp_orphans. The third gives port 443, action "Sending cookies".
+route_cache_full and tcp_orphans. The third gives port "443", action "Sending cookies".
 
 The text comes from net/netfilter/nf_conntrack_core.c (`ip_conntrack` in the oldest, doubled prefix since 4.9, network
 namespace by 7.2), net/core/neighbour.c and net/ipv4/route.c (`Neighbour table overflow` up to 3.x), net/ipv6/route.c,
@@ -33,9 +33,9 @@ TABLES = {
                 "conntrack_full, neighbour_full, route_cache_full, syn_flood, tcp_memory (tcp_mem is used up), "
                 "tcp_orphans (closed by their process, not yet by TCP), socket_memory (either, up to 3.2)",
             ),
-            "port": Column("Int64", "the listening port of a SYN flood"),
+            "port": Column("str", "the listening port of a SYN flood; a name rather than a number"),
             "cache": Column("str", "which neighbour table: arp_cache, ndisc_cache"),
-            "netns": Column("Int64", "inode number of the network namespace, where it is not the first; 7.2"),
+            "netns": Column("str", "inode number of the network namespace, where it is not the first; 7.2"),
             "action": Column("str", "what the kernel did about a SYN flood: Sending cookies, Dropping request"),
         },
     )
@@ -70,13 +70,13 @@ def read(block: Block) -> Iterator[Event | Loss]:
     """Yield the limit that block[0] says was reached; a line cut before its numbers is told as damage."""
     text = block[0].text
     if found := _CONNTRACK.search(text):
-        yield _event("conntrack_full", {"netns": int(found["netns"])} if found["netns"] else {})
+        yield _event("conntrack_full", {"netns": found["netns"]} if found["netns"] else {})
     elif found := _NEIGHBOUR.search(text):
         # `ipv4: Neighbour table overflow.` of 3.2 names the protocol, not the table: it is ARP's.
         cache = {"ipv4": "arp_cache", "ipv6": "ndisc_cache"}.get(found["cache"] or "", found["cache"])
         yield _event("neighbour_full", {"cache": cache} if cache and cache != "neighbour" else {})
     elif found := _FLOOD.search(text):
-        row: Row = {"port": int(found["port"])}
+        row: Row = {"port": found["port"]}
         if found["action"]:
             row["action"] = found["action"]
         yield _event("syn_flood", row)
