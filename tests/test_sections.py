@@ -70,6 +70,14 @@ def test_no_byte_is_read_twice(text: bytes) -> None:
         place = text.index(content, place) + len(content)
 
 
+def test_login_prompt_of_a_serial_console() -> None:
+    """A kernel message printed behind an open login prompt begins the log: the message is in it."""
+    text = b"""\ndb42 login: [  709.689951] INFO: rcu_sched detected stalls on CPUs/tasks:
+[  709.695737] 	(detected by 0, t=125002 jiffies, g=6134, c=6133, q=11)
+"""
+    assert [section[0::4] for section in sections_of(text)] == [("kernel_log", text)]
+
+
 def test_prompt_deep_in_a_log() -> None:
     """A prompt after megabytes of one log still ends it."""
     line = b"[ 4923.462841] usb 1-1: new high-speed USB device number 4 using xhci_hcd\n"

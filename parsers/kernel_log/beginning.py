@@ -25,6 +25,7 @@ BEGINS = re.compile(
     + rb"|".join(
         (
             _STAMP,
+            rb"(?:[\w.-]{1,64} )?login: " + _STAMP,  # a serial console, its prompt still open
             rb"<\d{1,3}>\[ *[TC]\d+\] |\[ {2,}[TC]\d+\] ",
             rb"\*\* \d+ printk messages dropped \*\*",
             _DATE + rb"[\w.:%@-]+ (?:\[?[a-z0-9]+\.[a-z]+\]? )?kernel(?:\[\d+\])?: ",
