@@ -176,6 +176,8 @@ def _candidate(
     if untimed := sum(edge.timing == "not timed" for edge in links):
         against.append(f"{untimed} of {len(links)} links of its chain could not be timed: the captures share no clock.")
     members = {evidence.member for evidence in finding.evidence}
+    if len(members) == 1 and finding.direct and finding.specific:
+        against.append(f"Only one capture shows it: {next(iter(members))}.")
     touched = members | {evidence.member for rule in symptoms for evidence in present[rule].evidence}
     return Candidate(
         finding,
