@@ -102,8 +102,8 @@ PROSE = re.compile(r"(?!Cannot )[A-Z][\w'’-]*(?:,? [\w'’\"`(-][^\s:]*){4,}[.
 
 HEAD_LINES = 12
 """Where a capture begins: errors of old drivers may stand before the header (`Cannot get device … settings`)."""
-MAX_JSON = 4 << 20
-"""Characters of a JSON capture that are looked at: a device is 7,000."""
+MAX_TEXT = 4 << 20
+"""Characters of a capture that are looked at: a device is 2,000, in JSON 7,000."""
 
 
 class Feature(NamedTuple):
@@ -155,6 +155,8 @@ def parse(capture: Capture) -> Parsed:
     changing = bool(called and called["option"] in CHANGING)
     lines = list(_clipped(capture.lines()))
     gaps = capture.gaps()
+    if sum(len(text) + 1 for _, text in lines) > MAX_TEXT:
+        gaps.append(Gap(capture.member, lines.pop()[0], f"longer than {MAX_TEXT:,} characters: the rest was not read"))
     if any('"ifname"' in text or '"active"' in text for _, text in lines[:HEAD_LINES]):
         rows = list(_json_rows(capture, lines, device, gaps))
         return Parsed({"offload": rows} if rows else {}, gaps)
@@ -200,13 +202,13 @@ def _of_table(row: Row, changing: bool, capture: Capture) -> Row:
 
 
 def _clipped(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines up to MAX_JSON characters in all; no genuine capture comes near."""
-    left = MAX_JSON
+    """Yield lines up to the one that goes beyond MAX_TEXT characters in all; no genuine capture comes near."""
+    left = MAX_TEXT
     for number, text in lines:
+        yield number, text
         left -= len(text) + 1
         if left < 0:
             return
-        yield number, text
 
 
 def _json_rows(capture: Capture, lines: list[tuple[int, str]], device: str | None, gaps: list[Gap]) -> Iterator[Row]:

@@ -35,6 +35,8 @@ SSH = re.compile(
     r"\bssh\s+(?:-[BbcDEeFIiJLlmOopQRSWw]\s*\S+\s+|-[46AaCfGgKkMNnqsTtVvXxYy]+\s+)*(?:[^\s@]+@)?(?P<host>[\w.:-]+)"
 )
 SIDES = ("first", "second")
+MAX_LINES = 50_000
+"""Most lines of a diff that are read: one device has some 60, and each line can be two rows."""
 HEAD_LINES = 80
 
 
@@ -72,6 +74,9 @@ def parse(capture: Capture) -> Parsed:
     number = capture.first_line
     in_hunk = False
     for number, text in capture.lines():
+        if number >= capture.first_line + MAX_LINES:
+            gaps.append(Gap(capture.member, number, f"longer than {MAX_LINES:,} lines: the rest was not read"))
+            break
         if hunk := HUNK.match(text):
             gaps += _early_end(capture.member, number, sides)
             in_hunk, first.due, second.due = True, integer(hunk["first"] or "1"), integer(hunk["second"] or "1")

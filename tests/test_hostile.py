@@ -23,9 +23,10 @@ from pathlib import Path
 import pytest
 
 import analyzer
-from analyzer import Analysis, case, judge, listing, output, rules
+from analyzer import Analysis, case, judge, listing, output, ranking, rules
 from analyzer.case import Case
 from analyzer.errors import AnalyzerError
+from analyzer.report import render
 from analyzer.rules import Rule
 from analyzer.terminal import inventory_lines
 
@@ -372,3 +373,55 @@ def test_bare_dash_is_standard_input() -> None:
     line = f"cat {shlex.quote(str(INCIDENT / 'stackcount-tcp_push_one.txt'))} | {shlex.join(COMMAND)} -"
     done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, env=ENVIRONMENT, check=False)
     assert "735,110 of 735,405" in " ".join(done.stdout.split())
+
+
+# Too much of everything
+
+
+def devices(number: int) -> dict[str, str]:
+    """Return `ip -d link` and `ethtool -k` of so many VLANs that lack what their parents have."""
+    links = [
+        f"{at + 1}: vlan{at}@eth{at}: <UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default qlen 1000\n"
+        "    link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n"
+        f"    vlan protocol 802.1Q id {at % 4095} <REORDER_HDR> addrgenmode eui64\n"
+        for at in range(number)
+    ]
+    features = [
+        f"Features for {name}{at}:\ntx-checksumming: {state}\n\ttx-checksum-ip-generic: {state}\n"
+        f"scatter-gather: {state}\n"
+        for at in range(number)
+        for name, state in (("vlan", "off"), ("eth", "on"))
+    ]
+    return {"link.txt": "$ ip -d link\n" + "".join(links), "k.txt": "".join(features)}
+
+
+def test_thousands_of_devices() -> None:
+    """The join of features, links and features is by equality, and the page shows some and counts the others."""
+    found = case.read_texts(devices(3_000))
+    findings, _, _ = judge.judge(found, book(), only=["vlan-offload-missing"])
+    assert findings[0].evidence_rows >= 6_000
+    page = render(ranking.rank(found, findings, [], []), "html")
+    assert len(page) < 500_000
+    assert b"5,992 more devices" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "beyond"),
+    [
+        ("k.txt", "Features for eth0:\n" + "tx-checksumming: on\n" * 300_000, "4,194,304 characters"),
+        ("k.diff", "--- a\n+++ b\n@@ -1,99999 +1,99999 @@\n" + "+tx-gso: on\n" * 60_000, "50,000 lines"),
+    ],
+)
+def test_what_is_too_long_is_told(name: str, text: str, beyond: str) -> None:
+    """Nothing is dropped silently."""
+    found = case.read_texts({name: text})
+    assert [gap.what for gap in found.gaps if beyond in gap.what]
+    assert 0 < len(found.tables["offload"]) < 250_000
+
+
+def test_hundreds_of_features_are_counted() -> None:
+    """A made-up driver with thousands of features does not fill the page."""
+    text = "Features for eth0:\ntx-checksumming: on\n" + "".join(f"tx-made-up-{at}: on\n" for at in range(3_000))
+    page = render(ranking.rank(case.read_texts({"k.txt": text}), [], [], []), "html")
+    assert b"2,801 more features" in page
+    assert len(page) < 400_000

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+
 from analyzer.case import Case
 from analyzer.figures.shapes import Figure, Record, number, place, plural, records
 
 MAX_DEVICES = 8
+MAX_FEATURES = 200
+"""Linux 6.12 knows 64 features and 12 legacy names."""
 
 
 def offloads(case: Case) -> list[Figure]:
@@ -20,12 +25,16 @@ def offloads(case: Case) -> list[Figure]:
         cells.setdefault(str(row["feature"]), {})[_device(row)] = row
     differ = [feature for feature, found in cells.items() if len({row["state"] for row in found.values()}) > 1]
     shown = devices[:MAX_DEVICES]
-    more = plural(len(devices) - MAX_DEVICES, "more device") if len(devices) > MAX_DEVICES else ""
+    more = ", ".join(
+        plural(count - most, f"more {name}")
+        for name, count, most in (("device", len(devices), MAX_DEVICES), ("feature", len(cells), MAX_FEATURES))
+        if count > most
+    )
     head = ("feature", *shown, "where")
     drawn = []
     if len(devices) > 1:
         caption = f"{plural(len(differ), 'feature differs', 'features differ')} between {', '.join(devices[:6])}."
-        table = [_row(feature, cells[feature], shown) for feature in differ]
+        table = [_row(feature, cells[feature], shown) for feature in differ[:MAX_FEATURES]]
         # `off [fixed]` does not stand out: the driver never had it, nobody turned it off.
         strong = frozenset(
             (at, column)
@@ -37,7 +46,7 @@ def offloads(case: Case) -> list[Figure]:
             Figure("offload-differs", "", "Offload features that differ", caption, None, head, table, "", more, strong)
         )
     caption = f"{plural(len(cells), 'feature')} of {plural(len(devices), 'device')} as ethtool printed them."
-    table = [_row(feature, found, shown) for feature, found in cells.items()]
+    table = [_row(feature, found, shown) for feature, found in itertools.islice(cells.items(), MAX_FEATURES)]
     drawn.append(Figure("offload-all", "folded", "All offload features", caption, None, head, table, "", more))
     return drawn
 
@@ -49,8 +58,8 @@ def _device(row: Record) -> str:
 
 def _row(feature: str, found: dict[str, Record], devices: list[str]) -> list[str]:
     """Return one row of the matrix."""
-    states = [row["state"] for row in found.values()]
-    odd = min(found.values(), key=lambda row: states.count(row["state"]))  # the device unlike the others is the point
+    states = Counter(row["state"] for row in found.values())
+    odd = min(found.values(), key=lambda row: states[row["state"]])  # the device unlike the others is the point
     return [feature, *(_state(found.get(device)) for device in devices), place(odd)]
 
 
