@@ -81,7 +81,7 @@ _HEX = r"(?:0x)?[0-9a-fA-F]"
 _DIE = re.compile(
     r"(?P<reason>(?:Oops|Internal error|Kernel bug detected)(?::? [\w ,:()./-]{0,120}?)?|[a-z][\w ,()-]{2,60}?)"
     r"(?:,? (?:probably |maybe )?for (?:non-canonical )?address 0x[0-9a-f]{1,16})?"
-    r"(?:(?:: [0-9a-f]{4,16})(?: ilc:\d)?|(?<=[a-z])(?::? [0-9a-f]{1,16})?(?:, sig: \d{1,3})?)"
+    r"(?:(?:: [0-9a-f]{4,16})(?: ilc:\d)?|(?<=[a-zA-Z:])(?::? [0-9a-f]{1,16})?(?:, sig: \d{1,3})?)"
     r" ?\[#(?P<number>\d{1,6})\](?=:?\s*$|:? [A-Z])"
 )
 """die(): the words, the error code, the number, then `SMP` and its like; `ticket [#41]` of a service is none."""
@@ -201,7 +201,7 @@ def _head(text: str) -> Row:
     if text.startswith("Unhandled fault: "):
         return {"kind": "oops", "reason": text.partition(" (")[0].strip()[:120]}
     if "[#" in text and (die := _DIE.match(text)):
-        reason = re.sub(r"^Oops: (?=[a-z]{3})", "", die["reason"]).strip(" :")
+        reason = re.sub(r"^Oops: (?=[A-Za-z]{3})", "", die["reason"]).strip(" :")
         return {"kind": _of_die(reason), "reason": reason, "number": int(die["number"])}
     return _complaint(text)
 
