@@ -7,6 +7,7 @@ broken becomes a gap, and the walk goes on.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -81,16 +82,22 @@ def _open_given(path: Path) -> IO[bytes]:
         cure = "Check the spelling; a bundle is a directory, an archive or a file."
         raise AnalyzerError("no such file or directory", where=str(path), cure=cure) from None
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", 0) == errno.ENXIO:
+            raise _not_a_file(path, "socket") from None
         why = getattr(error, "strerror", None) or str(error)
         cure = "Make it readable for this user, or pipe it in: `sudo cat FILE | postmortem -`."
         raise AnalyzerError("cannot be opened", where=str(path), why=why, cure=cure) from None
     mode = os.fstat(descriptor).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         os.close(descriptor)
-        cure = "Give a directory, an archive or a file."
-        raise AnalyzerError("is not a file to read", where=str(path), why=f"it is a {_kind(mode)}", cure=cure)
+        raise _not_a_file(path, _kind(mode))
     os.set_blocking(descriptor, True)
     return open(descriptor, "rb", buffering=0)
+
+
+def _not_a_file(path: Path, kind: str) -> AnalyzerError:
+    cure = "Give a directory, an archive or a file."
+    return AnalyzerError("is not a file to read", where=str(path), why=f"it is a {kind}", cure=cure)
 
 
 def _kind(mode: int) -> str:
@@ -182,6 +189,10 @@ class _Walk:
                 self._ledger.note(shown(prefix + name), "directory cannot be read: permission denied")
             elif self._ledger.enter(shown(prefix + name)):
                 walked.append(name)
+        if walked and prefix.count("/") >= self._limits.levels:
+            what = f"directories are nested deeper than {self._limits.levels} levels: not read"
+            self._ledger.note(shown(prefix + walked[0]), what)
+            walked = []
         folders[:] = walked
         return links
 

@@ -26,6 +26,8 @@ class Limits:
     depth: int = 5
     """Archives inside one another. A collection of sosreports is a tar of tar.xz (2), a ticket's attachment may wrap
     it in a zip (3) and the logs inside are gzipped (4); an archive that contains itself never ends."""
+    levels: int = 200
+    """Directories inside one another. The walk needs a frame of Python's stack for each; /sys in a sosreport has 20."""
     members: int = 100_000
     """Members handed out. Large sosreports have some 30,000 files."""
     entries: int = 1_000_000

@@ -37,6 +37,8 @@ PROMPT = re.compile(
 FILE_MARK = re.compile(rb"==> (\S.*) <==\r?\n?$")
 BANNER_LINES = 2
 """A command whose capture nobody claims yet may print this many lines before it begins (`Tracing …`)."""
+MAX_COMMAND = 4_000
+"""Characters of a command that are kept; what is longer was not typed."""
 FENCE = re.compile(rb"(?:```|~~~)")
 TRACING = re.compile(rb"(?:Tracing|Sampling) \S.*(?:Ctrl-C|Hit )")
 """bcc's first line: whichever tool printed it, a capture begins here."""
@@ -129,47 +131,60 @@ class _Stream:
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
-        self._pending = b""
+        self._pending, self._at = b"", 0
+        """What was fetched, and how much of it was taken: to cut a MiB anew for each line would cost hours."""
+        self._marks = dict.fromkeys(IN_CHUNK, -1)
+        """Where each mark comes next in what is pending, known from an earlier search."""
         self.line = 1
         self.at_line_start = True
 
+    def _fetched(self, pending: bytes) -> None:
+        self._pending, self._at = pending, 0
+        self._marks = dict.fromkeys(IN_CHUNK, -1)
+
     def ended(self) -> bool:
         """Return whether nothing is left, fetching the next chunk when needed."""
-        while not self._pending:
+        while self._at >= len(self._pending):
             chunk = next(self._chunks, None)
             if chunk is None:
                 return True
-            self._pending = chunk
+            self._fetched(chunk)
         return False
 
     def peek_line(self) -> bytes:
         """Return the next line with its newline, or the first PIECE bytes of a longer one; empty at the end."""
         if self.ended():
             return b""
-        end = self._pending.find(b"\n")
-        while end < 0 and len(self._pending) < PIECE:
+        end = self._pending.find(b"\n", self._at)
+        while end < 0 and len(self._pending) - self._at < PIECE:
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
-            searched = len(self._pending)
-            self._pending += chunk
+            searched = len(self._pending) - self._at
+            self._fetched(self._pending[self._at :] + chunk)
             end = self._pending.find(b"\n", searched)
-        return self._pending[: end + 1] if 0 <= end < PIECE else self._pending[:PIECE]
+        end = min(end + 1 if end >= 0 else len(self._pending), self._at + PIECE)
+        return self._pending[self._at : end]
 
     def take(self, size: int) -> bytes:
         """Return the next `size` pending bytes and move on."""
-        taken, self._pending = self._pending[:size], self._pending[size:]
+        taken = self._pending[self._at : self._at + size]
+        self._at += len(taken)
         self.line += taken.count(b"\n")
         self.at_line_start = taken.endswith(b"\n")
         return taken
 
     def take_bulk(self) -> bytes:
         """Return whole pending lines up to the next possible boundary, at least one; call after `peek_line`."""
-        places = [place for mark in IN_CHUNK if (place := self._pending.find(mark)) >= 0]
-        if places:
-            return self.take(min(places) + 1)
+        for mark, place in self._marks.items():
+            if place < self._at:
+                found = self._pending.find(mark, self._at)
+                self._marks[mark] = found if found >= 0 else len(self._pending)
+        first = min(self._marks.values())
+        if first < len(self._pending):
+            return self.take(first + 1 - self._at)
         # A line whose end has not arrived yet waits for the next chunk: a mark may straddle the two.
-        return self.take(self._pending.rfind(b"\n") + 1 or len(self._pending))
+        return self.take((self._pending.rfind(b"\n", self._at) + 1 or len(self._pending)) - self._at)
 
 
 def _is_boundary(line: bytes) -> bool:
@@ -252,6 +267,6 @@ def _next_command(stream: _Stream) -> tuple[str, str] | None:
     if prompt is None:
         return "", ""
     command, host = prompt
-    while command.endswith("\\") and (line := stream.peek_line()):
+    while command.endswith("\\") and len(command) < MAX_COMMAND and (line := stream.peek_line()):
         command = command[:-1] + " " + stream.take(len(line)).decode("utf-8", "backslashreplace").strip()
-    return command, host
+    return command[:MAX_COMMAND], host

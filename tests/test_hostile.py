@@ -425,3 +425,43 @@ def test_hundreds_of_features_are_counted() -> None:
     page = render(ranking.rank(case.read_texts({"k.txt": text}), [], [], []), "html")
     assert b"2,801 more features" in page
     assert len(page) < 400_000
+
+
+def test_false_marks_in_a_log_cost_and_move_nothing() -> None:
+    """What looks like a prompt and is none leaves the log whole and its lines numbered, in one pass."""
+    stall = "[    1.000000] ntpd: page allocation stalls for 272380ms, order:0, mode:0x24000c0(GFP_KERNEL)\n"
+    text = stall * 100 + "$ =\n==> x\n" * 60_000 + stall.replace("1.0", "2.0")
+    found = case.read_texts({"dmesg": text})
+    assert found.tables["alloc_stall"]["line"].max() == text.count("\n")
+
+
+def test_a_command_is_clipped() -> None:
+    """A prompt continued for thousands of lines ends in a command a person can read."""
+    found = case.read_texts({"typed.txt": "$ dmesg \\\n" * 20_000})
+    assert max(len(entry.capture) for entry in found.inventory) <= 4_000
+
+
+def test_directories_without_end(tmp_path: Path) -> None:
+    """A tree deeper than any bundle is told, and what comes after it is read."""
+    path = tmp_path / "a"
+    path.mkdir()
+    descriptor = os.open(path, os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("a", dir_fd=descriptor)
+        below = os.open("a", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "calls.txt").write_text("FUNC    COUNT\nf    7\n")
+    found = case.read(tmp_path)
+    assert len(found.tables["func_count"]) == 1
+    assert ["levels" in gap.what for gap in found.gaps] == [True]
+
+
+def test_a_socket_is_named_as_one(tmp_path: Path) -> None:
+    """The error says what it is, not that it should be made readable."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "s"))
+        with pytest.raises(AnalyzerError, match="socket"):
+            case.read(tmp_path / "s")
