@@ -15,6 +15,7 @@ names since 4.9, nodemask since 4.12, cpuset on the same line since 5.0. Behavio
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterator
 
@@ -40,7 +41,10 @@ TABLES = {
         "one print of a page allocation that has not succeeded yet",
         {**_REQUEST, "duration_ms": Column("Int64", "how long it had been waiting when this was printed")},
     ),
-    "alloc_failure": Table("one page allocation that failed", _REQUEST),
+    "alloc_failure": Table(
+        "one page allocation that failed",
+        {**_REQUEST, "dump": Column("Int64", "the Mem-Info dump printed for it, as in meminfo_zone and buddy")},
+    ),
 }
 
 LITERALS = (
@@ -56,6 +60,9 @@ START_TOLERANCE_S = 10
 """Prints whose start (stamp minus duration) falls into one such interval are prints of one stuck allocation. The first
 print comes after 10 s of waiting, so one task cannot begin two stalls within 10 s; the start that is computed wanders
 by 60 ms between prints on a busy 4.9 guest, and by 1 s where the stamp is syslog's."""
+
+DUMP_LINES = 200
+"""How far below a failure its Mem-Info begins: the trace stands between, and what other CPUs print."""
 
 CLOSE_LINES = 40
 """How far below a stall its `CPU: … PID: …` line is looked for: it is the next line of the same task."""
@@ -160,3 +167,20 @@ def _same_stall(row: Row, found: re.Match[str], message: Message) -> tuple[objec
 def _severity(duration_ms: int) -> str:
     """Return how bad a wait is; nothing shorter than 10 s is ever printed."""
     return "critical" if duration_ms >= 60_000 else "high" if duration_ms >= 30_000 else "medium"
+
+
+def settle(rows: dict[str, list[Row]]) -> None:
+    """Give each `alloc_failure` row of one capture the dump below it, in place; of two the nearer one has it."""
+    tables = (rows.get("meminfo_zone", []), rows.get("buddy", []))
+    dumps = sorted((row["line"], row["dump"], row.get("host") or "") for table in tables for row in table)
+    failures = sorted(rows.get("alloc_failure", []), key=lambda row: int(row["line"]))
+    for place, row in enumerate(failures):
+        until = row["line"] + DUMP_LINES
+        if place + 1 < len(failures):
+            until = min(until, failures[place + 1]["line"])
+        for line, dump, host in dumps[bisect.bisect(dumps, (row["line"], 0, "")) :]:
+            if line > until:
+                break
+            if host == (row.get("host") or ""):
+                row["dump"] = dump
+                break
