@@ -170,7 +170,7 @@ def _severity(duration_ms: int) -> str:
 
 
 def settle(rows: dict[str, list[Row]]) -> None:
-    """Give each `alloc_failure` row of one capture the dump below it, in place; of two the nearer one has it."""
+    """Give each `alloc_failure` row of one capture the dump below it, in place; of two, the nearer has it."""
     tables = (rows.get("meminfo_zone", []), rows.get("buddy", []))
     dumps = sorted((row["line"], row["dump"], row.get("host") or "") for table in tables for row in table)
     failures = sorted(rows.get("alloc_failure", []), key=lambda row: int(row["line"]))
