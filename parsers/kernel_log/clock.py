@@ -106,7 +106,8 @@ def _delta(found: Found, block: Block) -> tuple[str, str, Row, int]:
 
 
 DETAIL = re.compile(
-    r"(?:clocksource: +)?'(?P<name>[\w-]+)' (?P<what>wd|cs)(?:_nsec: (?P<nsec>-?\d{1,18}))?(?: (?:wd|cs))?_now: [0-9a-f]+"
+    r"(?:clocksource: +)?'(?P<name>[\w-]+)' (?P<what>wd|cs)(?:_nsec: (?P<nsec>-?\d{1,18}))?"
+    r"(?: (?:wd|cs))?_now: [0-9a-f]+"
 )
 SKEWED = re.compile(
     r"(?:clocksource: +)?(?:Clocksource )?'(?P<name>[\w-]+)' skewed (?P<skew>-?\d{1,18}) ns \(-?\d+ ms\) over watchdog "
