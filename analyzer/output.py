@@ -6,6 +6,7 @@ A link keeps pointing where it did, and what is no file (`/dev/null`, a fifo) is
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from pathlib import Path
@@ -51,11 +52,17 @@ def _replace(place: Path, content: bytes) -> None:
 
 
 def stand_in() -> None:
-    """Give the streams that were closed before us (`>&-`) a file: writing to standard output fails, nothing else."""
+    """Give the streams that were closed before us (`>&-`) a file: writing to standard output fails, nothing else.
+
+    Where the locale is ASCII, other signs are written as escapes.
+    """
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def let_go_of_stdout() -> None:

@@ -105,7 +105,10 @@ def read(path: Path, shown: str = "", *, limit: int = MAX_FILE) -> tuple[RuleFil
     """Return a file's data with its places, and what is wrong with its YAML (then there is no data)."""
     name = shown or str(path)
     try:
-        raw = path.read_bytes()
+        if not path.is_file():  # opening a fifo would wait for ever
+            return RuleFile(name, ""), [Problem(name, 1, 1, "is not a file")]
+        with path.open("rb") as file:
+            raw = file.read(limit + 1)
     except OSError as error:
         return RuleFile(name, ""), [Problem(name, 1, 1, f"cannot be read: {error.strerror or error}")]
     if len(raw) > limit:

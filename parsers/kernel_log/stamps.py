@@ -26,7 +26,12 @@ ZONE_HOURS = {
 
 @lru_cache(maxsize=4096)
 def calendar(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:
-    """Return a civil time taken as UTC, None for one that no calendar has; a leap second is the second after."""
+    """Return a civil time taken as UTC, None for one that no calendar has; a leap second is the second after.
+
+    Nanoseconds in 64 bits end in 2262: what lies beyond is damage, as is what lies before there were clocks in logs.
+    """
+    if not 1900 <= year < 2262:
+        return None
     try:
         moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
     except (ValueError, OverflowError):
