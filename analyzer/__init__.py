@@ -21,9 +21,9 @@ from analyzer.release import version
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analyzer.bundle.limits import Limits
     from analyzer.case import InventoryEntry
     from analyzer.findings import Candidate, Finding, NotJudged, Verdict
-    from analyzer.limits import Limits
     from parsers.shapes import Gap
 
 __all__ = ["Analysis", "open", "version"]
@@ -67,7 +67,7 @@ class Analysis:
 
     def report(self, format: str = "text") -> bytes:
         """Return the report as bytes; raises AnalyzerError for an unknown format, or PDF without its libraries."""
-        from analyzer.report import render
+        from analyzer.report.formats import render
 
         return render(self.verdict, format)
 

@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO
 
 from analyzer import pasted, sniff, tables
-from analyzer.bundle import Member, members
-from analyzer.limits import Limits
+from analyzer.bundle.limits import Limits
+from analyzer.bundle.walk import Member, members
 from analyzer.sections import Section, command_of_name, cut
 from parsers.shapes import Capture, Gap, Parsed, Row
 

@@ -18,7 +18,7 @@ import typer
 from analyzer import output
 from analyzer.cli_rules import explain, rules_app
 from analyzer.errors import AnalyzerError
-from analyzer.visible import visible
+from analyzer.report.visible import visible
 
 if TYPE_CHECKING:
     from analyzer import Analysis
@@ -101,7 +101,7 @@ def inventory(bundle: Bundle) -> None:
 
     Example: postmortem inventory sosreport.tar.xz
     """
-    from analyzer.terminal import inventory_lines
+    from analyzer.report.terminal import inventory_lines
 
     print("\n".join(inventory_lines(_read(bundle))))
 
@@ -248,7 +248,7 @@ def _write(analysis: Analysis, targets: list[tuple[str, Path | None]]) -> None:
             output.write(path, analysis.report(format))
             _tell(f"wrote {path}")
         elif format == "text":
-            from analyzer.terminal import render_text
+            from analyzer.report.terminal import render_text
 
             output.write_stdout(render_text(analysis.verdict, colour=_colour()).encode("utf-8"))
         else:

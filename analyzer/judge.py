@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from analyzer import condition, measure, question, selection, sentence
 from analyzer.case import Case
-from analyzer.expression import Node
 from analyzer.findings import SEVERITIES, Edge, Evidence, Finding, NotJudged, Step, Timing
-from analyzer.measure import View
+from analyzer.language import condition, measure, question, selection, sentence
+from analyzer.language.expression import Node
+from analyzer.language.measure import View
 from analyzer.rules import Advice, Explanation, Rule
 
 if TYPE_CHECKING:

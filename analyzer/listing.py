@@ -9,8 +9,8 @@ from typing import Any
 from analyzer import tables
 from analyzer.case import Case
 from analyzer.errors import AnalyzerError
+from analyzer.report.visible import visible
 from analyzer.suggest import did_you_mean
-from analyzer.visible import visible
 from parsers.shapes import COMMON
 
 SHOWN_ROWS = 20

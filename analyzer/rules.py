@@ -8,12 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from analyzer import grammar, question, rulefile, selection, sentence, tables
-from analyzer.expression import ExpressionError, Node, Selection
-from analyzer.grammar import RESERVED
+from analyzer import rulefile, tables
+from analyzer.language import grammar, question, selection, sentence
+from analyzer.language.expression import ExpressionError, Node, Selection
+from analyzer.language.grammar import RESERVED
+from analyzer.language.selection import Shape
+from analyzer.language.sentence import Sentence
 from analyzer.rulefile import Place, Problem, RuleFile, RulesError
-from analyzer.selection import Shape
-from analyzer.sentence import Sentence
 from analyzer.suggest import did_you_mean
 from parsers.shapes import Table
 

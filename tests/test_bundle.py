@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.bundle import Limits, members
+from analyzer.bundle.limits import MAX_NOTES, Ledger, shown
+from analyzer.bundle.streams import zstd
+from analyzer.bundle.walk import Limits, members
 from analyzer.errors import AnalyzerError
-from analyzer.limits import MAX_NOTES, Ledger, shown
-from analyzer.streams import zstd
 from parsers.shapes import Gap
 
 FILES = {
@@ -440,7 +440,7 @@ def test_bombs_cost_bounded_memory(bomb: str, tmp_path: Path) -> None:
     program = """
         import resource, sys
         from pathlib import Path
-        from analyzer.bundle import members
+        from analyzer.bundle.walk import members
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         notes = []
         for member in members(Path(sys.argv[1]), notes):

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer import grammar, quantity, selection, tables
-from analyzer.expression import (
+from analyzer import tables
+from analyzer.language import grammar, quantity, selection
+from analyzer.language.expression import (
     Amount,
     Binary,
     Call,
@@ -26,7 +27,7 @@ from analyzer.expression import (
     Unary,
     show,
 )
-from analyzer.quantity import Quantity
+from analyzer.language.quantity import Quantity
 from parsers.shapes import COMMON, Column, Table
 
 STALL = Table(

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import cases, grammar, measure, question, rules, sentence, tables, within
+from analyzer import cases, rules, tables
 from analyzer.case import Case
 from analyzer.findings import Finding, NotJudged
 from analyzer.judge import MAX_EVIDENCE, judge
-from analyzer.measure import View
+from analyzer.language import grammar, measure, question, sentence, within
+from analyzer.language.measure import View
+from analyzer.language.selection import of_table
 from analyzer.rulefile import RulesError
 from analyzer.rules import Rule
-from analyzer.selection import of_table
 from parsers.shapes import COMMON, Column, Row, Table
 
 TABLES = {

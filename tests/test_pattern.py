@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.pattern import MAX_PATTERN, Pattern, PatternError
+from analyzer.language.pattern import MAX_PATTERN, Pattern, PatternError
 
 ATOMS = st.sampled_from(
     ["a", "b", r"\d", r"\w", r"\s", r"\W", ".", "[ab]", "[^a]", "[a-c_]", r"\.", "-", r"[\d.]", "_"]
@@ -89,7 +89,7 @@ def test_any_text_is_a_pattern_or_refused(source: str) -> None:
 
 
 def test_a_forgotten_table_does_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyzer.pattern.MAX_STEPS", 3)
+    monkeypatch.setattr("analyzer.language.pattern.MAX_STEPS", 3)
     pattern = Pattern("b.{3}c")
     assert pattern.search("abbaabcbaabcacb") is (re.search("b.{3}c", "abbaabcbaabcacb") is not None)
     assert pattern.search("b" + "x" * 50 + "b123c")

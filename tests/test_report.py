@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from analyzer import report, story
 from analyzer.errors import AnalyzerError
-from analyzer.exhibit import exhibits
-from analyzer.figures import measured, timelines
-from analyzer.figures.axis import axis
 from analyzer.findings import Evidence, Finding, Verdict
-from analyzer.page import templates
-from analyzer.terminal import WIDTH, inventory_lines, render_text
-from analyzer.visible import visible
+from analyzer.report import formats as report
+from analyzer.report import story
+from analyzer.report.exhibit import exhibits
+from analyzer.report.figures import measured, timelines
+from analyzer.report.figures.axis import axis
+from analyzer.report.page import templates
+from analyzer.report.terminal import WIDTH, inventory_lines, render_text
+from analyzer.report.visible import visible
 from tests.report_fixture import cloudflare, healthy, hostile
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "base", "wbr"}
