@@ -19,9 +19,11 @@ from parsers.kernel_log.boot import Boots
 from parsers.kernel_log.ledger import Ledger
 from parsers.kernel_log.message import MAX_AHEAD, Aside, Event, Message
 from parsers.kernel_log.scan import scanner
+from parsers.newlines import newlines
 from parsers.shapes import MAX_LINE, Capture, Gap, Parsed, Table
 
-PIECE = 1 << 20
+PIECE = 1 << 18
+"""Bytes taken at once: with no more than this they stay in the processor's cache (1,850 MB/s; 990 with a mebibyte)."""
 HEAD_BYTES = 65_536
 """What is looked at to tell how a log is written: with prefixes or bare, a message a line or records."""
 AHEAD_BYTES = 1 << 18
@@ -88,6 +90,8 @@ class Reader:
         self._bare = False
         self._kernel = False
         self._line = capture.first_line
+        self._place = 0
+        """Where in the text at hand the line `_line` begins."""
         self._clipped: list[int] = []
 
     def read(self) -> Parsed:
@@ -124,19 +128,36 @@ class Reader:
         return Parsed({name: self._ledger.rows.get(name, []) for name in present}, gaps)
 
     def _read_lines(self, chunks: Iterable[bytes]) -> None:
-        """Read a log of one message a line."""
-        text = b""
-        for piece in chain(_pieces(chunks), [b""]):
-            text += self._clip(piece, self._line + text.count(b"\n"))
-            stop = len(text) if not piece else text.rfind(b"\n", 0, max(len(text) - AHEAD_BYTES, 0)) + 1
-            if stop <= 0:
-                continue
-            self._look_for_kernel(text, stop)
-            self._window(text, stop)
-            self._line += text.count(b"\n", 0, stop) + (not piece and not text.endswith(b"\n"))
-            text = text[stop:]
+        """Read a log of one message a line.
 
-    def _look_for_kernel(self, text: bytes, stop: int) -> None:
+        Each piece is scanned as it comes. Only from a line that was found on is text kept, until all that its family
+        may look at is there.
+        """
+        text, waiting = b"", list[int]()
+        for whole in _pieces(chunks):
+            piece, clipped = _clip(whole)
+            found = self._scan(piece, 0, len(piece))
+            keep = waiting[0] if waiting else len(text)
+            line = self._line_at(text, keep)
+            if clipped:
+                before = line + newlines(text, keep, len(text))
+                self._clipped += (before + passed for passed in clipped)
+            held = len(text) - keep
+            waiting = [*(start - keep for start in waiting), *(held + start for start in found)]
+            text, self._place = text[keep:] + piece if held else piece, 0
+            self._look_for_kernel(text)
+            waiting = self._anchors(text, waiting, len(text) - AHEAD_BYTES)
+        self._anchors(text, waiting, len(text))
+        self._line_at(text, len(text))
+        self._line += not text.endswith(b"\n")
+
+    def _line_at(self, text: bytes, place: int) -> int:
+        """Return the number of the line that begins at `place`, no earlier in the text than the one asked last."""
+        self._line += newlines(text, self._place, place)
+        self._place = place
+        return self._line
+
+    def _look_for_kernel(self, text: bytes) -> None:
         """Note whether a kernel message was met at all, and let the boots begin with the first."""
         if self._kernel:
             return
@@ -144,9 +165,9 @@ class Reader:
             self._kernel = True
             return
         start, number = 0, self._line
-        marked = any(mark in text[:stop] for mark in KERNEL_MARKS)
-        for _ in range(stop if marked else AHEAD_LINES):
-            if start >= stop:
+        marked = any(mark in text for mark in KERNEL_MARKS)
+        for _ in range(len(text) if marked else AHEAD_LINES):
+            if start >= len(text):
                 return
             end = _line_end(text, start)
             if message := prefix.message(number, _decoded(text[start:end])):
@@ -155,22 +176,23 @@ class Reader:
                 return
             start, number = end + 1, number + 1
 
-    def _window(self, text: bytes, stop: int) -> None:
-        """Ask the families about every line of text[:stop] that the scan finds."""
+    def _anchors(self, text: bytes, starts: list[int], last: int) -> list[int]:
+        """Ask the families about the lines that begin at these places, up to `last`; return the places left."""
         memo: dict[int, Message | None] = {}
-        counted, number = 0, self._line
-        for start in self._scan(text, 0, stop):
-            number += text.count(b"\n", counted, start)
-            counted = start
-            end = _line_end(text, start)
+        for count, start in enumerate(starts):
+            if start > last:
+                return starts[count:]
+            number, end = self._line_at(text, start), _line_end(text, start)
             line = _decoded(text[start:end])
             if line.startswith(("-- Reboot --", "-- Boot ")):
                 self._boots.reboot(number)
                 continue
             message = prefix.message(number, line, bare=self._bare)
             if message is not None:
-                message = message._replace(ended=end < len(text))
+                if end == len(text):
+                    message = message._replace(ended=False)
                 self._anchor(message, self._following(text, start, number, message, memo))
+        return []
 
     def _following(
         self, text: bytes, start: int, number: int, first: Message, memo: dict[int, Message | None]
@@ -259,22 +281,24 @@ class Reader:
         elif event.kind == "clocksource_switch":
             self._boots.tell(block[0].host, {"final_clocksource": event.row["to_source"]})
 
-    def _clip(self, piece: bytes, number: int) -> bytes:
-        """Return whole lines with the overlong ones cut to MAX_LINE bytes, and note which they were."""
-        start = copied = 0
-        kept: list[bytes] = []
-        while start < len(piece):
-            last = piece.rfind(b"\n", start, start + MAX_LINE + 1)
-            if last >= 0:
-                start = last + 1
-                continue
-            end = _line_end(piece, start)
-            if end - start > MAX_LINE:
-                self._clipped.append(number + piece.count(b"\n", 0, start))
-                kept.append(piece[copied : start + MAX_LINE])
-                copied = end
-            start = end + 1
-        return b"".join([*kept, piece[copied:]]) if kept else piece
+
+def _clip(piece: bytes) -> tuple[bytes, list[int]]:
+    """Return whole lines, the overlong ones cut to MAX_LINE bytes, and how many lines stand before each of those."""
+    start = copied = 0
+    kept: list[bytes] = []
+    clipped: list[int] = []
+    while start < len(piece):
+        last = piece.rfind(b"\n", start, start + MAX_LINE + 1)
+        if last >= 0:
+            start = last + 1
+            continue
+        end = _line_end(piece, start)
+        if end - start > MAX_LINE:
+            clipped.append(piece.count(b"\n", 0, start))
+            kept.append(piece[copied : start + MAX_LINE])
+            copied = end
+        start = end + 1
+    return b"".join([*kept, piece[copied:]]) if kept else piece, clipped
 
 
 def _head(chunks: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
@@ -300,12 +324,15 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
             if end < 0:
                 continue
             chunk, endless = chunk[end:], False
+        if not pending and 2 * len(chunk) >= PIECE and chunk.endswith(b"\n"):
+            yield chunk  # as the bulk of a log comes: it is not copied
+            continue
         pending += chunk
         if len(pending) < PIECE:
             continue
         cut = pending.rfind(b"\n") + 1
         if cut:
-            yield bytes(pending[:cut])
+            yield bytes(memoryview(pending)[:cut])
             del pending[:cut]
         else:
             del pending[MAX_LINE + 1 :]

@@ -52,10 +52,16 @@ def yearless(month: str, day: str, clock: str, digits: str | None = None) -> int
 
 def named(year: str, month: str, day: str, clock: str, digits: str | None = None) -> int | None:
     """Return a stamp whose month is a name, or a number as logcat prints it."""
+    at = _second(year, month, day, clock)
+    return at + fraction(digits) if digits and at is not None else at
+
+
+@lru_cache(maxsize=4096)
+def _second(year: str, month: str, day: str, clock: str) -> int | None:
+    """Return a stamp's whole second: neighbours in a log share it."""
     number = MONTHS.get(month) or (int(month) if month.isdigit() else 0)
     hour, minute, second = clock.split(":")
-    at = calendar(int(year), number, int(day), int(hour), int(minute), int(second))
-    return None if at is None else at + fraction(digits)
+    return calendar(int(year), number, int(day), int(hour), int(minute), int(second))
 
 
 def iso(date: str, clock: str, digits: str | None, zone: str | None) -> int | None:
