@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from analyzer import sniff
+from parsers.kernel_log import scan
+from parsers.newlines import newlines
 from parsers.shapes import Capture
 
 PIECE = 1 << 20
@@ -43,7 +45,7 @@ FENCE = re.compile(rb"(?:```|~~~)")
 TRACING = re.compile(rb"(?:Tracing|Sampling) \S.*(?:Ctrl-C|Hit )")
 """bcc's first line: whichever tool printed it, a capture begins here."""
 IN_CHUNK = (b"\n$ ", b"\n[root@", b"\nroot@", b"\n==> ")
-"""What may begin a prompt or a file mark: looked for with `find` in the bulk of a log that one parser claims."""
+"""What may begin a prompt or a file mark: looked for in one pass in the bulk of a log that one parser claims."""
 
 KERNEL_FILE = re.compile(r"(?:^|/)((?:proc|sys|etc)/\S+)$")
 CLOCKSOURCE_FILE = re.compile(r"(?:^|/)((?:current|available)_clocksource)(?:\.txt)?$")
@@ -133,14 +135,13 @@ class _Stream:
         self._chunks = iter(chunks)
         self._pending, self._at = b"", 0
         """What was fetched, and how much of it was taken: to cut a MiB anew for each line would cost hours."""
-        self._marks = dict.fromkeys(IN_CHUNK, -1)
-        """Where each mark comes next in what is pending, known from an earlier search."""
+        self._marks: list[int] | None = None
+        """Where the marks in what is pending begin, the last first; None until somebody asks."""
         self.line = 1
         self.at_line_start = True
 
     def _fetched(self, pending: bytes) -> None:
-        self._pending, self._at = pending, 0
-        self._marks = dict.fromkeys(IN_CHUNK, -1)
+        self._pending, self._at, self._marks = pending, 0, None
 
     def ended(self) -> bool:
         """Return whether nothing is left, fetching the next chunk when needed."""
@@ -170,19 +171,18 @@ class _Stream:
         """Return the next `size` pending bytes and move on."""
         taken = self._pending[self._at : self._at + size]
         self._at += len(taken)
-        self.line += taken.count(b"\n")
+        self.line += newlines(taken, 0, len(taken))
         self.at_line_start = taken.endswith(b"\n")
         return taken
 
     def take_bulk(self) -> bytes:
         """Return whole pending lines up to the next possible boundary, at least one; call after `peek_line`."""
-        for mark, place in self._marks.items():
-            if place < self._at:
-                found = self._pending.find(mark, self._at)
-                self._marks[mark] = found if found >= 0 else len(self._pending)
-        first = min(self._marks.values())
-        if first < len(self._pending):
-            return self.take(first + 1 - self._at)
+        if self._marks is None:
+            self._marks = scan.finder(IN_CHUNK)(self._pending)[::-1]
+        while self._marks and self._marks[-1] < self._at:
+            self._marks.pop()
+        if self._marks:
+            return self.take(self._marks[-1] + 1 - self._at)
         # A line whose end has not arrived yet waits for the next chunk: a mark may straddle the two.
         return self.take((self._pending.rfind(b"\n", self._at) + 1 or len(self._pending)) - self._at)
 
@@ -226,7 +226,8 @@ class _Pieces:
 
     def __init__(self, head: bytes, stream: _Stream, ended: bool, parser: ModuleType | None) -> None:
         self._head, self._stream, self._ended, self._parser = head, stream, ended, parser
-        self.bytes = self.newlines = 0
+        self._first_line = stream.line - head.count(b"\n")
+        self.bytes = 0
 
     def __iter__(self) -> _Pieces:
         return self
@@ -235,8 +236,12 @@ class _Pieces:
         piece = self._head or self._following()
         self._head = b""
         self.bytes += len(piece)
-        self.newlines += piece.count(b"\n")
         return piece
+
+    @property
+    def newlines(self) -> int:
+        """Newlines of what was handed on so far."""
+        return self._stream.line - self._first_line
 
     @property
     def at_end(self) -> bool:

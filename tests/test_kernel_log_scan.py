@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analyzer.sections import IN_CHUNK
 from parsers import kernel_log
 from parsers.kernel_log import reader, scan
 from parsers.shapes import Capture
@@ -87,6 +89,17 @@ def test_any_text(pieces: list[bytes]) -> None:
     text = b"".join(pieces)
     expected = walked(FEW, text, 0, len(text))
     assert [engine(text, 0, len(text)) for engine in engines(FEW)] == [expected, expected]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([*IN_CHUNK, b"\n", b"$ ", b"[root@", b"=", b" ", b"\xff", b"log"])).map(b"".join))
+def test_finders(text: bytes) -> None:
+    """The marks of sections are found where `re` finds them, with Hyperscan and without."""
+    expected = sorted({found.start() for mark in IN_CHUNK for found in re.finditer(re.escape(mark), text)})
+    assert scan.finder(IN_CHUNK)(text) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "hyperscan", None)
+        assert scan.finder.__wrapped__(IN_CHUNK)(text) == expected
 
 
 def test_the_impossible_literal_is_no_hit() -> None:

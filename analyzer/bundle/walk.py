@@ -46,7 +46,7 @@ class Member:
     size: int | None
     """Bytes, where the container states them."""
     chunks: Iterator[bytes]
-    """The content in pieces of at most 1 MiB, to be consumed before the next member is asked for."""
+    """The content in pieces of at most 256 KiB, to be consumed before the next member is asked for."""
     mtime: float | None
     """Last change, seconds since the epoch, where known."""
 
