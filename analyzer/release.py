@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
-
 
 def version() -> str:
     """Return the installed version, `0.1.0`; `unknown` when run from a folder that was never installed."""
+    from importlib.metadata import PackageNotFoundError  # 50 ms: only when asked
+    from importlib.metadata import version as installed
+
     try:
         return installed("postmortem-analyzer")
     except PackageNotFoundError:
