@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, BinaryIO
 
 from analyzer import pasted, sniff, tables
-from analyzer.bundle.limits import Limits
+from analyzer.bundle.limits import MAX_NOTES, Limits
 from analyzer.bundle.walk import Member, members
 from analyzer.sections import Section, command_of_name, cut
 from parsers.shapes import Capture, Gap, Parsed, Row
@@ -178,7 +178,15 @@ def _read_section(section: Section) -> Reading:
         size,
         "" if parser else "not recognised",
     )
-    return entry, parsed.rows, parsed.gaps
+    return entry, parsed.rows, _bounded(parsed.gaps)
+
+
+def _bounded(gaps: list[Gap]) -> list[Gap]:
+    """Return the first gaps of a capture and, where there are more than MAX_NOTES, one that counts the others."""
+    if len(gaps) <= MAX_NOTES:
+        return gaps
+    more = f"{len(gaps) - MAX_NOTES:,} more gaps in this capture; the last: {gaps[-1].what}"
+    return [*gaps[:MAX_NOTES], Gap(gaps[-1].member, gaps[-1].line, more)]
 
 
 def _parsed(parser: ModuleType, capture: Capture) -> Parsed:

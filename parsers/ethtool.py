@@ -102,8 +102,10 @@ PROSE = re.compile(r"(?!Cannot )[A-Z][\w'’-]*(?:,? [\w'’\"`(-][^\s:]*){4,}[.
 
 HEAD_LINES = 12
 """Where a capture begins: errors of old drivers may stand before the header (`Cannot get device … settings`)."""
-MAX_TEXT = 4 << 20
+MAX_TEXT = 8 << 20
 """Characters of a capture that are looked at: a device is 2,000, in JSON 7,000."""
+LINE_COST = 40
+"""A line counts as so many characters more: a million empty ones take memory too."""
 
 
 class Feature(NamedTuple):
@@ -153,10 +155,10 @@ def parse(capture: Capture) -> Parsed:
     called = COMMAND.search(capture.command)
     device = called["device"] if called else None
     changing = bool(called and called["option"] in CHANGING)
-    lines = list(_clipped(capture.lines()))
+    lines, more = _clipped(capture.lines())
     gaps = capture.gaps()
-    if sum(len(text) + 1 for _, text in lines) > MAX_TEXT:
-        gaps.append(Gap(capture.member, lines.pop()[0], f"longer than {MAX_TEXT:,} characters: the rest was not read"))
+    if more:
+        gaps.append(Gap(capture.member, more, "longer than any list of features: from here on nothing was read"))
     if any('"ifname"' in text or '"active"' in text for _, text in lines[:HEAD_LINES]):
         rows = list(_json_rows(capture, lines, device, gaps))
         return Parsed({"offload": rows} if rows else {}, gaps)
@@ -201,14 +203,16 @@ def _of_table(row: Row, changing: bool, capture: Capture) -> Row:
     return {**row, "host": capture.host or None, "command": command}
 
 
-def _clipped(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield lines up to the one that goes beyond MAX_TEXT characters in all; no genuine capture comes near."""
+def _clipped(lines: Iterator[tuple[int, str]]) -> tuple[list[tuple[int, str]], int]:
+    """Return the lines up to MAX_TEXT, and the number of the first one left out, 0 for none."""
+    kept: list[tuple[int, str]] = []
     left = MAX_TEXT
     for number, text in lines:
-        yield number, text
-        left -= len(text) + 1
+        left -= len(text) + LINE_COST
         if left < 0:
-            return
+            return kept, number
+        kept.append((number, text))
+    return kept, 0
 
 
 def _json_rows(capture: Capture, lines: list[tuple[int, str]], device: str | None, gaps: list[Gap]) -> Iterator[Row]:

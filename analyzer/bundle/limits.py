@@ -10,7 +10,8 @@ from parsers.shapes import Gap
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 MAX_NOTES = 1_000
-"""Gaps kept of one walk: a crafted zip can refuse ten thousand entries, and nobody reads the thousandth sentence."""
+"""Gaps kept of one walk, and of one capture: a crafted zip can refuse ten thousand entries, and nobody reads the
+thousandth sentence."""
 
 MAX_NAME = 1_000
 """Characters of a member's name that are shown. A path on Linux ends at 4,096 bytes, real ones in bundles at 250."""
