@@ -17,7 +17,7 @@ import typer
 
 from analyzer import output
 from analyzer.cli_rules import explain, rules_app
-from analyzer.errors import AnalyzerError
+from analyzer.errors import AnalyzerError, UnreadableBundle
 from analyzer.report.visible import visible
 
 if TYPE_CHECKING:
@@ -78,16 +78,26 @@ def analyze(
     if fail_on:
         _one_of(fail_on, SEVERITIES, "--fail-on")
     targets = _targets(bundles, output, formats or [])
-    worst, gaps = -1, 0
+    worst, gaps, unread = -1, 0, 0
     for bundle in bundles:
-        with _progress() as tell:
-            import analyzer
+        try:
+            with _progress() as tell:
+                import analyzer
 
-            stdin = _stdin() if bundle == "-" else None
-            analysis = analyzer.open(bundle, rules=rules or (), only=only or (), stdin=stdin, progress=tell)
+                stdin = _stdin() if bundle == "-" else None
+                analysis = analyzer.open(bundle, rules=rules or (), only=only or (), stdin=stdin, progress=tell)
+        except UnreadableBundle as error:
+            if len(bundles) == 1:
+                raise
+            _tell(str(error))  # the others may be well
+            unread += 1
+            continue
         worst = max([worst, *(SEVERITIES.index(finding.severity) for finding in analysis.findings)])
         gaps += len(analysis.gaps)
         _write(_at_least(analysis, min_severity), targets[bundle])
+    if unread:
+        _tell(f"{unread} of {len(bundles)} bundles could not be read")
+        raise typer.Exit(2)
     if fail_on and worst >= SEVERITIES.index(fail_on):
         raise typer.Exit(1)
     if strict and gaps:

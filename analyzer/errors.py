@@ -18,3 +18,7 @@ class AnalyzerError(ValueError):
         if self.cure:
             text += f". {self.cure}" if not text.endswith(".") else f" {self.cure}"
         return text
+
+
+class UnreadableBundle(AnalyzerError):
+    """The bundle itself is not there or cannot be opened; of several, the others may be well."""

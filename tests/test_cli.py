@@ -74,6 +74,14 @@ def test_several_bundles_into_a_folder(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "reports").iterdir()} == {"incident.json", "baseline.json"}
 
 
+def test_one_unreadable_bundle_of_several(tmp_path: Path) -> None:
+    """The others still get their reports; the run exits 2 and names the one."""
+    done = run("analyze", "/no/such/bundle", INCIDENT, "-o", f"{tmp_path}/reports/", "-f", "json")
+    assert done.returncode == 2
+    assert "/no/such/bundle" in done.stderr.decode()
+    assert [path.name for path in (tmp_path / "reports").iterdir()] == ["incident.json"]
+
+
 @pytest.mark.parametrize(("level", "code"), [("low", 1), ("high", 1), ("critical", 1), ("", 0)])
 def test_fail_on(level: str, code: int) -> None:
     """--fail-on makes findings at or above it exit 1."""

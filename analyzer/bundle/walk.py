@@ -21,7 +21,7 @@ from typing import IO, BinaryIO
 from analyzer.bundle import tar_stream, zip_entries
 from analyzer.bundle.limits import MIB, Ledger, Limits, amount, shown
 from analyzer.bundle.streams import PIECE, Decompressed, Part, Stream, compression
-from analyzer.errors import AnalyzerError
+from analyzer.errors import UnreadableBundle
 from parsers.shapes import Gap
 
 SPOOL_MEMORY = 8 * MIB
@@ -57,12 +57,12 @@ def members(
     """Yield the members of a bundle: of a directory or an archive, or the one file itself; of `stdin` without path.
 
     A directory is walked in sorted order, an archive in its own. Gaps are added to `notes` while members are asked
-    for and consumed. Raises AnalyzerError where `path` does not exist or cannot be read at all.
+    for and consumed. Raises UnreadableBundle where `path` does not exist or cannot be read at all.
     """
     walk = _Walk(Ledger(limits or Limits(), notes))
     if path is None:
         if stdin is None:
-            raise AnalyzerError("no input", cure="Give a path, or pipe a capture in.")
+            raise UnreadableBundle("no input", cure="Give a path, or pipe a capture in.")
         yield from walk.opened(Stream(walk.reader(stdin, "stdin")), "stdin", "", None, None, 0, None)
     elif path.is_dir():
         yield from walk.directory(path)
@@ -80,13 +80,13 @@ def _open_given(path: Path) -> IO[bytes]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         cure = "Check the spelling; a bundle is a directory, an archive or a file."
-        raise AnalyzerError("no such file or directory", where=str(path), cure=cure) from None
+        raise UnreadableBundle("no such file or directory", where=str(path), cure=cure) from None
     except (OSError, ValueError) as error:
         if getattr(error, "errno", 0) == errno.ENXIO:
             raise _not_a_file(path, "socket") from None
         why = getattr(error, "strerror", None) or str(error)
         cure = "Make it readable for this user, or pipe it in: `sudo cat FILE | postmortem -`."
-        raise AnalyzerError("cannot be opened", where=str(path), why=why, cure=cure) from None
+        raise UnreadableBundle("cannot be opened", where=str(path), why=why, cure=cure) from None
     mode = os.fstat(descriptor).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         os.close(descriptor)
@@ -95,9 +95,9 @@ def _open_given(path: Path) -> IO[bytes]:
     return open(descriptor, "rb", buffering=0)
 
 
-def _not_a_file(path: Path, kind: str) -> AnalyzerError:
+def _not_a_file(path: Path, kind: str) -> UnreadableBundle:
     cure = "Give a directory, an archive or a file."
-    return AnalyzerError("is not a file to read", where=str(path), why=f"it is a {kind}", cure=cure)
+    return UnreadableBundle("is not a file to read", where=str(path), why=f"it is a {kind}", cure=cure)
 
 
 def _kind(mode: int) -> str:
@@ -163,7 +163,7 @@ class _Walk:
         except OSError as error:
             cure = "Make it readable for this user."
             why = error.strerror or ""
-            raise AnalyzerError("cannot be opened", where=str(root), why=why, cure=cure) from None
+            raise UnreadableBundle("cannot be opened", where=str(root), why=why, cure=cure) from None
         try:
             for folder, folders, files, descriptor in os.fwalk(root, onerror=unreadable):
                 below = os.path.relpath(folder, root)
