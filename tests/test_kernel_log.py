@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from parsers import kernel_log
 from parsers.kernel_log import ledger, reader
+from parsers.kernel_log.ahead import Ahead
+from parsers.kernel_log.message import MAX_AHEAD, Message
 from parsers.kernel_log.scan import needles, scanner
 from parsers.shapes import MAX_LINE, Capture, Parsed
 
@@ -226,3 +228,25 @@ def test_any_text_is_read(text: bytes) -> None:
     parsed = parse(text)
     for rows in parsed.rows.values():
         assert all(1 <= row["line"] <= text.count(b"\n") + 1 for row in rows)
+
+
+@given(st.integers(0, 200), st.slices(170), st.integers(-3, 170))
+def test_a_block_is_a_list_read_late(size: int, part: slice, index: int) -> None:
+    """Any slice and any message of a block is that of a list, and reading stops where the looking does."""
+    taken: list[int] = []
+
+    def following() -> Iterator[Message]:
+        for number in range(1, size):
+            taken.append(number)
+            yield Message(number, str(number), "")
+
+    whole = [Message(0, "0", ""), *(Message(number, str(number), "") for number in range(1, size))][: MAX_AHEAD + 1]
+    block = Ahead(whole[0], following())
+    if 0 <= index < len(whole):
+        assert block[index] == whole[index]
+        assert len(taken) == index
+        assert next(iter(block[index:])) == whole[index]
+        assert len(taken) == index
+    assert list(block[part]) == whole[part]
+    assert len(block[part]) == len(whole[part])
+    assert list(block) == whole

@@ -135,10 +135,11 @@ def _request(found: re.Match[str]) -> Row:
 def _dumped(row: Row, block: Block) -> int:
     """Add what the stack dump of the same task says; return how many messages the row then spans."""
     for index, message in enumerate(block[1 : CLOSE_LINES + 1], 1):
-        again = _STALL.search(message.text) or _FAILURE.search(message.text)
+        text = message.text
+        again = ": page allocation " in text and (_STALL.search(text) or _FAILURE.search(text))
         if again and again["comm"] == row["comm"]:
             break
-        found = running(message.text)
+        found = running(text)
         if found and found.comm == row["comm"] and row.get("pid", found.pid) == found.pid:
             _add(row, found)
             return index + 1 if index <= 3 else 1

@@ -284,7 +284,7 @@ def severity(jiffies: int | None) -> str:
 
 def _task(block: Block, cpus: tuple[int, ...]) -> Row:
     """Return pid and comm of the task dumped for the first stalled CPU, or nothing."""
-    for message, after in zip(block[1:], [*block[2:], None], strict=False):
+    for message, after in zip(block[1:], itertools.chain(block[2:], [None]), strict=False):
         if _HEADER.search(message.text):
             break
         if found := running(message.text):
