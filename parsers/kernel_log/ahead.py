@@ -11,6 +11,10 @@ from typing import overload
 from parsers.kernel_log.message import MAX_AHEAD, Message
 
 
+AT_ONCE = 8
+"""Messages read at once by who walks on: to ask for each costs more than to read some in vain."""
+
+
 class Ahead(Sequence[Message]):
     """A block: its first message and those after it, taken apart only as far as somebody looks."""
 
@@ -70,6 +74,6 @@ class Stretch(Sequence[Message]):
     def __iter__(self) -> Iterator[Message]:
         read = self._block.fill(1)
         for place in self._places:
-            if place >= len(read) and place >= len(self._block.fill(place + 1)):
+            if place >= len(read) and place >= len(self._block.fill(place + AT_ONCE)):
                 return
             yield read[place]
