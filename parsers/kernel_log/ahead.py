@@ -10,7 +10,6 @@ from typing import overload
 
 from parsers.kernel_log.message import MAX_AHEAD, Message
 
-
 AT_ONCE = 8
 """Messages read at once by who walks on: to ask for each costs more than to read some in vain."""
 
